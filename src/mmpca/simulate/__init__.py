@@ -1,0 +1,6 @@
+"""Count data drawn from the model: any design, the paper's design, and random topics."""
+
+from mmpca.simulate.designs import paper_design, sparse_topics
+from mmpca.simulate.generative import Simulation, simulate_mmpca
+
+__all__ = ["Simulation", "paper_design", "simulate_mmpca", "sparse_topics"]
