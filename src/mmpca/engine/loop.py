@@ -1,0 +1,227 @@
+"""The search from one start: epochs of blocks, with their history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmpca import kernels
+from mmpca.engine.bound import Array
+from mmpca.engine.moves import bound
+from mmpca.engine.state import State, relabel
+
+Algorithm = Literal["greedy", "exact", "cvem"]
+Rows = NDArray[np.int64]
+
+# Blocks grow with the data so that their overhead stays small, and depend on nothing else: the result of a search may
+# not depend on the number of threads.
+MIN_BLOCK, MAX_BLOCK, BLOCKS_PER_EPOCH = 32, 4096, 16
+STALE_SHARE = 0.05  # counts moved since a cluster's last refresh, as a share of its total, before the next
+ROWS_PER_TASK = 256  # rows that a thread evaluates at a time
+
+
+class Progress(NamedTuple):
+    """Where a search stands after a block."""
+
+    epoch: int  # 1 for the first
+    n_done: int  # rows visited in this epoch
+    n_rows: int
+    n_moves: int  # moves made in this epoch
+    bound: float  # after the last finished epoch
+
+
+class Run(NamedTuple):
+    """What a search did; its result is the state that it was given."""
+
+    bounds: list[float]  # at the start, then after each epoch
+    n_moves: list[int]  # in each epoch
+    converged: bool  # the last epoch made no move
+    interrupted: bool  # by Ctrl-C or by the callback
+
+    @property
+    def n_epochs(self) -> int:
+        """Number of epochs, the last one without a move included."""
+        return len(self.n_moves)
+
+
+Callback = Callable[[Progress], object]
+Sweep = Callable[[Rows], int]
+
+
+def search(
+    state: State,
+    *,
+    algorithm: Algorithm = "greedy",
+    rng: np.random.Generator,
+    max_epochs: int = 50,
+    tol: float = 1e-10,
+    n_threads: int = 1,
+    callback: Callback | None = None,
+) -> Run:
+    """Climb from the state's partition to one that no single move improves, in place.
+
+    Parameters
+    ----------
+    state : State
+        Where to start, every cluster fresh.
+    algorithm : {"greedy", "exact", "cvem"}
+        "exact" is Algorithm 1 of the paper, row by row; "greedy" proposes a block of moves by screened second-order
+        gains and applies those that still gain; "cvem" reassigns all rows with the parameters held fixed.
+    rng : Generator
+        Gives the order in which the rows are visited, a new one in each epoch.
+    max_epochs : int
+    tol : float
+        A move must gain more than this share of the bound's magnitude.
+    n_threads : int
+        Threads that evaluate the rows of a block; the result does not depend on it.
+    callback : callable, optional
+        Called with a `Progress` after each block; a true answer stops the search there.
+
+    Returns
+    -------
+    Run
+    """
+    history = _History(bound(state))
+    watch = _Watch(callback, len(state.labels))
+    with ThreadPoolExecutor(n_threads) as pool:
+        for_rows = partial(_for_rows, pool if n_threads > 1 else None)
+        while not (history.converged or watch.stopped) and len(history.n_moves) < max_epochs:
+            before, start = (state.labels.copy(), state.gamma.copy()), history.bounds[-1]
+            order = rng.permutation(len(state.labels))
+            min_gain = tol * abs(start)
+            n_moves = _epoch(state, order, algorithm, min_gain, for_rows, watch.begin(start))
+            if bound(state) < start:
+                n_moves = _repair(state, before, order, min_gain)
+            kernels.tighten_spread(state)
+            history.add(bound(state), n_moves)
+    return Run(history.bounds, history.n_moves, history.converged and not watch.stopped, watch.stopped)
+
+
+def block_size(n_rows: int, algorithm: Algorithm) -> int:
+    """Return how many rows are evaluated against one frozen state; a function of the data's size alone."""
+    if algorithm == "cvem":
+        return n_rows
+    return int(np.clip(n_rows // BLOCKS_PER_EPOCH, MIN_BLOCK, MAX_BLOCK))
+
+
+class _History:
+    """Bounds and moves so far, and whether the last epoch made none."""
+
+    def __init__(self, start: float) -> None:
+        self.bounds, self.n_moves = [start], list[int]()
+
+    def add(self, bound: float, n_moves: int) -> None:
+        self.bounds.append(bound)
+        self.n_moves.append(n_moves)
+
+    @property
+    def converged(self) -> bool:
+        return bool(self.n_moves) and self.n_moves[-1] == 0
+
+
+class _Watch:
+    """Tells the callback after each block, and remembers whether to stop."""
+
+    def __init__(self, callback: Callback | None, n_rows: int) -> None:
+        self.callback, self.n_rows = callback, n_rows
+        self.epoch, self.n_done, self.n_moves = 0, 0, 0
+        self.bound, self.stopped = -np.inf, False
+
+    def begin(self, bound: float) -> _Watch:
+        self.epoch, self.n_done, self.n_moves, self.bound = self.epoch + 1, 0, 0, bound
+        return self
+
+    def block_done(self, n_rows: int, n_moves: int) -> None:
+        self.n_done += n_rows
+        self.n_moves += n_moves
+        if self.callback is not None:
+            progress = Progress(self.epoch, self.n_done, self.n_rows, self.n_moves, self.bound)
+            self.stopped |= bool(self.callback(progress))
+
+
+def _epoch(
+    state: State, order: Rows, algorithm: Algorithm, min_gain: float, for_rows: Callable[..., None], watch: _Watch
+) -> int:
+    """Visit all rows once, block by block, in place; return the number of moves. Ctrl-C ends it after a block.
+
+    Where the greedy search finds no move, it looks again with wider margins before it is believed.
+    """
+    sweeps: list[Sweep]
+    if algorithm == "exact":
+        sweeps = [partial(kernels.sweep_exact, state, min_gain)]
+    elif algorithm == "cvem":
+        sweeps = [partial(_sweep_cvem, state, for_rows)]
+    else:
+        sweeps = [partial(_sweep_greedy, state, for_rows, min_gain, caution) for caution in (1.0, _caution(state))]
+    size = block_size(len(order), algorithm)
+    n_moves = 0
+    try:
+        for sweep in sweeps:
+            for start in range(0, len(order), size):
+                block = order[start : start + size]
+                made = sweep(block)
+                n_moves += made
+                watch.block_done(len(block), made)
+                if watch.stopped:
+                    return n_moves
+            if n_moves:
+                break
+    except KeyboardInterrupt:
+        watch.stopped = True
+    return n_moves
+
+
+def _caution(state: State) -> float:
+    """Return by how much margins are widened before convergence is declared.
+
+    Under a prior below one a topic can be switched off in a cluster, and a single row can switch it on: no expansion
+    sees that, so every move is evaluated exactly.
+    """
+    return 4.0 if state.alpha >= 1 else 1e300
+
+
+def _sweep_greedy(state: State, for_rows: Callable[..., None], min_gain: float, caution: float, block: Rows) -> int:
+    """Propose the best move of each row of the block against the frozen state, then apply those that still gain."""
+    target, gain = np.empty(len(block), dtype=np.int32), np.empty(len(block))
+    is_open = np.empty(len(block), dtype=np.bool_)
+    for_rows(partial(kernels.propose, state, min_gain, caution), block, target, gain, is_open)
+    if is_open.any():
+        settled = np.empty(is_open.sum(), dtype=np.int32)
+        for_rows(partial(kernels.settle, state, min_gain, caution), block[is_open], settled, gain[is_open])
+        target[is_open] = settled
+    return int(kernels.apply(state, block, target, min_gain, STALE_SHARE))
+
+
+def _sweep_cvem(state: State, for_rows: Callable[..., None], block: Rows) -> int:
+    """Reassign the rows of the block with all parameters held fixed."""
+    target = np.empty(len(block), dtype=np.int32)
+    for_rows(partial(kernels.assign, state), block, target)
+    return int(kernels.reassign(state, block, target))
+
+
+def _repair(state: State, before: tuple[NDArray[np.int32], Array], order: Rows, min_gain: float) -> int:
+    """Undo an epoch in place and offer its moved rows to the exact evaluator instead; return the number of moves.
+
+    Lazy refreshes can let moves through that do not gain together; evaluated exactly one by one, they cannot.
+    """
+    labels, gamma = before
+    moved = order[(state.labels != labels)[order]]
+    relabel(state, labels, gamma)
+    n_moves = kernels.sweep_exact(state, min_gain, moved)
+    relabel(state, state.labels, state.gamma)
+    return int(n_moves)
+
+
+def _for_rows(pool: ThreadPoolExecutor | None, kernel: Callable[..., None], *arrays: NDArray[np.generic]) -> None:
+    """Call a kernel on matching pieces of the arrays, in threads if there are any; pieces do not depend on their number."""
+    if pool is None:
+        kernel(*arrays)
+        return
+    n_rows = len(arrays[0])
+    pieces = [slice(start, start + ROWS_PER_TASK) for start in range(0, n_rows, ROWS_PER_TASK)]
+    list(pool.map(lambda piece: kernel(*(array[piece] for array in arrays)), pieces))

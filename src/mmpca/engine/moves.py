@@ -1,0 +1,43 @@
+"""The verbs between search and model: bound, gain, move and refresh (`state.check` is the fifth)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import xlogy
+
+from mmpca import kernels
+from mmpca.engine.state import State
+
+
+def bound(state: State) -> float:
+    """Return the bound of the state's partition; stale clusters are refreshed in place first."""
+    for q in np.flatnonzero(state.moved):
+        refresh(state, q)
+    return float(state.value.sum() + xlogy(state.sizes, state.sizes / state.sizes.sum()).sum())
+
+
+def gain(state: State, i: int, q: int) -> float:
+    """Return by how much the bound rises when row i moves to cluster q, everything maximised anew.
+
+    Stale clusters are refreshed in place first. A row that is alone in its cluster must stay there: minus infinity.
+    """
+    old = int(state.labels[i])
+    if q == old:
+        return 0.0
+    if state.sizes[old] == 1:
+        return -np.inf
+    for stale in (old, q):
+        if state.moved[stale] > 0:
+            refresh(state, stale)
+    return float(kernels.exact_gain(state, i, q))
+
+
+def move(state: State, i: int, q: int) -> None:
+    """Move row i to cluster q in place; both clusters become stale."""
+    if q != state.labels[i]:
+        kernels.move_row(state, i, q)
+
+
+def refresh(state: State, q: int) -> None:
+    """Bring all that is derived from the counts of cluster q up to date, in place."""
+    kernels.refresh_cluster(state, q, True)

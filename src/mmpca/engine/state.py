@@ -1,0 +1,126 @@
+"""What the search knows at a moment: a named tuple of arrays, built, copied and checked here."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mmpca import kernels
+from mmpca.counts import Counts
+from mmpca.engine.bound import Array, cluster_bound, ve_step
+
+
+class State(NamedTuple):
+    """A partition, the variational parameters that belong to it, and the tables that its moves are screened with.
+
+    The arrays are changed in place by the search. Clusters whose ``moved`` is positive are stale: their counts are
+    up to date, all that is derived from the counts belongs to the last refresh.
+    """
+
+    rows: Counts  # the data, (N, V)
+    alpha: float  # Dirichlet prior of the clusters' topic shares
+    beta: Array  # topics, (K, V): features contiguous, for passes over a cluster
+    beta_rows: Array  # the same transposed, (V, K): topics contiguous, for passes over a row
+    labels: NDArray[np.int32]  # cluster of each row, (N,)
+    sizes: NDArray[np.int64]  # rows in each cluster n_q, (Q,)
+    counts: Array  # meta-observations M_q, (Q, V)
+    totals: Array  # their sums, (Q,)
+    gamma: Array  # parameters of q(theta_q), (Q, K)
+    weight: Array  # exp(eta_q), (Q, K)
+    value: Array  # J(M_q, gamma_q), (Q,)
+    curvature: Array  # A_q, (Q, K, K)
+    coupling: Array  # A_q - T_q, what overlapping topics add to the curvature, (Q, K, K)
+    log_mixture: Array  # C_qv, (V, Q): clusters contiguous
+    spread: Array  # U_qv = phi_qv' A_q phi_qv, (V, Q)
+    spread_max: Array  # at least the largest U_qv over the clusters, (V,)
+    drift: Array  # s_q(D) of the rows D moved since the last refresh, (Q, K)
+    moved: Array  # counts moved since the last refresh, (Q,)
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters Q."""
+        return len(self.sizes)
+
+
+def build(rows: Counts, labels: ArrayLike, *, n_clusters: int, beta: Array, alpha: float) -> State:
+    """Return the state of a partition, every cluster fresh.
+
+    Parameters
+    ----------
+    rows : Counts of shape (N, V)
+    labels : array-like of int, shape (N,)
+        Cluster of each row, 0 to n_clusters - 1, none empty.
+    n_clusters : int
+    beta : array of shape (K, V)
+    alpha : float
+    """
+    n_topics, n_features = beta.shape
+    beta = np.ascontiguousarray(beta, dtype=np.float64)
+    state = State(
+        rows=rows,
+        alpha=float(alpha),
+        beta=beta,
+        beta_rows=np.ascontiguousarray(beta.T),
+        labels=np.array(labels, dtype=np.int32),
+        sizes=np.zeros(n_clusters, dtype=np.int64),
+        counts=np.zeros((n_clusters, n_features)),
+        totals=np.zeros(n_clusters),
+        gamma=np.zeros((n_clusters, n_topics)),
+        weight=np.zeros((n_clusters, n_topics)),
+        value=np.zeros(n_clusters),
+        curvature=np.zeros((n_clusters, n_topics, n_topics)),
+        coupling=np.zeros((n_clusters, n_topics, n_topics)),
+        log_mixture=np.zeros((n_features, n_clusters)),
+        spread=np.zeros((n_features, n_clusters)),
+        spread_max=np.zeros(n_features),
+        drift=np.zeros((n_clusters, n_topics)),
+        moved=np.zeros(n_clusters),
+    )
+    relabel(state, state.labels)
+    return state
+
+
+def relabel(state: State, labels: ArrayLike, gamma: Array | None = None) -> None:
+    """Give the state another partition in place, every cluster fresh; `gamma` (Q, K) starts the VE-steps.
+
+    By default they start from equal topic shares.
+    """
+    state.labels[:] = labels
+    kernels.recount(state)
+    state.gamma[:] = state.alpha + state.totals[:, None] / state.gamma.shape[1] if gamma is None else gamma
+    state.curvature[:] = np.nan
+    for q in range(state.n_clusters):
+        kernels.refresh_cluster(state, q, True)
+    kernels.tighten_spread(state)
+
+
+def copy(state: State) -> State:
+    """Return a state that can be searched without changing this one; data and topics are shared."""
+    shared = ("rows", "alpha", "beta", "beta_rows")
+    own = {name: value.copy() for name, value in state._asdict().items() if name not in shared}
+    return state._replace(**own)
+
+
+def check(state: State, rtol: float = 1e-9) -> None:
+    """Raise AssertionError unless the state keeps its invariants; for tests and debugging, it recomputes everything."""
+    X = state.rows.to_csr()
+    for q in range(state.n_clusters):
+        members = state.labels == q
+        m = np.asarray(X[members].sum(axis=0), dtype=float).ravel()
+        _require(state.sizes[q] == members.sum() > 0, f"cluster {q} has {state.sizes[q]} rows, not {members.sum()}")
+        _require(np.array_equal(state.counts[q], m), f"the counts of cluster {q} are not the sum of its rows")
+        _require(state.totals[q] == m.sum(), f"the total of cluster {q} is {state.totals[q]}, not {m.sum()}")
+        if state.moved[q] == 0:
+            # A step from a stationary point gains nothing.
+            gamma = ve_step(m, beta=state.beta, alpha=state.alpha, gamma=state.gamma[q], max_iter=1)
+            best = cluster_bound(m, gamma, beta=state.beta, alpha=state.alpha)
+            close = np.isclose(state.value[q], best, rtol=rtol, atol=rtol)
+            _require(bool(close), f"J of cluster {q} is {state.value[q]}, not {best}")
+    _require(bool((state.spread <= state.spread_max[:, None]).all()), "spread_max is below a cluster's spread")
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise AssertionError(message)

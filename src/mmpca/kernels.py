@@ -1,0 +1,862 @@
+"""Every compiled function of the package, in one file.
+
+They stand together because numba's disk cache does not notice an edited callee in another file. Each says what it
+equals in :mod:`mmpca.engine.bound`; none checks its input. ``state`` is a
+:class:`mmpca.engine.state.State`; the alphabet of symbols is in ``docs/notation.md``.
+
+Set ``MMPCA_CACHE=0`` to compile anew in every process, ``NUMBA_DISABLE_JIT=1`` to run everything as plain Python.
+"""
+
+import functools
+import math
+import os
+
+import numba
+import numpy as np
+
+_jit = functools.partial(
+    numba.njit, nogil=True, error_model="numpy", cache=os.environ.get("MMPCA_CACHE", "1") != "0"
+)
+# Sums may be reordered once, by the compiler, so that they use vector registers: the result stays the same from
+# run to run, and NaN and infinity keep their meaning, which they would not under the whole of fastmath.
+_jit_sums = functools.partial(_jit, fastmath={"reassoc", "contract"})
+
+TILE = 512  # features handled at a time: the working set of a pass over topics x features stays in cache
+VE_DEFICIT = 1e-11  # the VE-step stops when the bound can still gain this many nats
+VE_MAX_ITER = 50
+# A bound on the error of an expansion: shares of its second-order terms that grow with the change (see `expansion`).
+ERROR_GROWTH = 3.0
+FROZEN_ERROR = 0.01
+
+
+# --- special functions ------------------------------------------------------------------------------------------
+
+
+@_jit()
+def digamma(x):
+    """Return the logarithmic derivative of the gamma function, x > 0."""
+    shift = 0.0
+    while x < 10.0:
+        shift -= 1.0 / x
+        x += 1.0
+    r = 1.0 / (x * x)
+    series = r * (1 / 12 - r * (1 / 120 - r * (1 / 252 - r * (1 / 240 - r * (1 / 132 - r * 691 / 32760)))))
+    return shift + math.log(x) - 0.5 / x - series
+
+
+@_jit()
+def trigamma(x):
+    """Return the derivative of digamma, x > 0."""
+    shift = 0.0
+    while x < 10.0:
+        shift += 1.0 / (x * x)
+        x += 1.0
+    r = 1.0 / (x * x)
+    series = 1 / 6 - r * (1 / 30 - r * (1 / 42 - r * (1 / 30 - r * (5 / 66 - r * (691 / 2730 - r * 7 / 6)))))
+    return shift + 1.0 / x + 0.5 * r + r * series / x
+
+
+@_jit()
+def xlogx(x):
+    """Return x log x, with 0 log 0 = 0."""
+    return x * math.log(x) if x > 0 else 0.0
+
+
+@_jit()
+def fill(x, value):
+    """Set every entry of a vector, in place (a slice assignment takes seconds to compile: it can fail in words)."""
+    for j in range(x.size):
+        x[j] = value
+
+
+@_jit()
+def copy_into(x, source):
+    """Copy a vector, in place."""
+    for j in range(x.size):
+        x[j] = source[j]
+
+
+@_jit()
+def add_into(x, source, factor):
+    """Add a multiple of a vector to another, in place."""
+    for j in range(x.size):
+        x[j] += factor * source[j]
+
+
+# --- one cluster: the VE-step and what follows from it ----------------------------------------------------------
+
+
+@_jit()
+def topic_weights(gamma, weight):
+    """Write exp(eta), eta = digamma(gamma) - digamma(sum gamma), into `weight` (K,)."""
+    total = 0.0
+    for k in range(gamma.size):
+        total += gamma[k]
+    base = digamma(total)
+    for k in range(gamma.size):
+        weight[k] = math.exp(digamma(gamma[k]) - base)
+
+
+@_jit_sums()
+def topic_counts(m, beta, weight, mixture, s):
+    """Write p_v = sum_k beta_kv weight_k into `mixture` (V,) and s_k = sum_v m_v phi_vk into `s` (K,)."""
+    n_topics, n_features = beta.shape
+    ratio = np.empty(TILE)
+    fill(s, 0.0)
+    for start in range(0, n_features, TILE):
+        stop = min(start + TILE, n_features)
+        for v in range(start, stop):
+            mixture[v] = weight[0] * beta[0, v]
+        for k in range(1, n_topics):
+            w = weight[k]
+            for v in range(start, stop):
+                mixture[v] += w * beta[k, v]
+        for v in range(start, stop):
+            ratio[v - start] = m[v] / mixture[v] if m[v] > 0.0 else 0.0
+        for k in range(n_topics):
+            total = 0.0
+            for v in range(start, stop):
+                total += beta[k, v] * ratio[v - start]
+            s[k] += total
+    for k in range(n_topics):
+        s[k] *= weight[k]
+
+
+@_jit_sums()
+def topic_overlap(m, beta, weight, mixture, overlap):
+    """Write S = sum_v m_v phi_v phi_v' into `overlap` (K, K)."""
+    n_topics, n_features = beta.shape
+    ratio = np.empty(TILE)
+    scaled = np.empty(TILE)
+    for k in range(n_topics):
+        fill(overlap[k], 0.0)
+    for start in range(0, n_features, TILE):
+        stop = min(start + TILE, n_features)
+        for v in range(start, stop):
+            ratio[v - start] = m[v] / (mixture[v] * mixture[v]) if m[v] > 0.0 else 0.0
+        for k in range(n_topics):
+            for v in range(start, stop):
+                scaled[v - start] = beta[k, v] * ratio[v - start]
+            for j in range(k + 1):
+                total = 0.0
+                for v in range(start, stop):
+                    total += beta[j, v] * scaled[v - start]
+                overlap[k, j] += total
+    for k in range(n_topics):
+        for j in range(k + 1):
+            overlap[k, j] *= weight[k] * weight[j]
+            overlap[j, k] = overlap[k, j]
+
+
+@_jit()
+def information_inverse(gamma, scale):
+    """Write 1 / trigamma(gamma) into `scale` (K,); return c with T^-1 = diag(scale) + c scale scale'.
+
+    Sherman-Morrison on T = diag(trigamma(gamma)) - trigamma(sum gamma) 1 1'; needs at least two topics.
+    """
+    total = 0.0
+    sum_scale = 0.0
+    for k in range(gamma.size):
+        total += gamma[k]
+        scale[k] = 1.0 / trigamma(gamma[k])
+        sum_scale += scale[k]
+    joint = trigamma(total)
+    return joint / (1.0 - joint * sum_scale)
+
+
+@_jit()
+def invert_positive(matrix):
+    """Replace a symmetric matrix by its inverse through Cholesky; return False if it is not positive definite."""
+    n = matrix.shape[0]
+    for j in range(n):
+        for i in range(j, n):
+            total = matrix[i, j]
+            for k in range(j):
+                total -= matrix[i, k] * matrix[j, k]
+            if i == j:
+                if not total > 0.0:
+                    return False
+                matrix[j, j] = math.sqrt(total)
+            else:
+                matrix[i, j] = total / matrix[j, j]
+    # The factor's inverse, in its own place, column by column.
+    for j in range(n):
+        matrix[j, j] = 1.0 / matrix[j, j]
+        for i in range(j + 1, n):
+            total = 0.0
+            for k in range(j, i):
+                total -= matrix[i, k] * matrix[k, j]
+            matrix[i, j] = total / matrix[i, i]
+    for i in range(n):
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(i, n):
+                total += matrix[k, i] * matrix[k, j]
+            matrix[j, i] = total
+    for i in range(n):
+        for j in range(i):
+            matrix[i, j] = matrix[j, i]
+    return True
+
+
+@_jit()
+def topic_curvature(m, beta, alpha, gamma, weight, mixture, curvature):
+    """Write A = (T^-1 - diag(gamma - alpha) + S)^-1 into `curvature`; return False if that is not positive definite."""
+    n_topics = gamma.size
+    if n_topics == 1:
+        curvature[0, 0] = 0.0
+        return True
+    topic_overlap(m, beta, weight, mixture, curvature)
+    scale = np.empty(n_topics)
+    c = information_inverse(gamma, scale)
+    for k in range(n_topics):
+        for j in range(n_topics):
+            curvature[k, j] += c * scale[k] * scale[j]
+        curvature[k, k] += scale[k] - (gamma[k] - alpha)
+    return invert_positive(curvature)
+
+
+@_jit()
+def quadratic(curvature, x, y):
+    """Return x' A y."""
+    total = 0.0
+    for k in range(x.size):
+        inner = 0.0
+        for j in range(y.size):
+            inner += curvature[k, j] * y[j]
+        total += x[k] * inner
+    return total
+
+
+@_jit()
+def newton_step(curvature, residual, gamma, alpha):
+    """Add d gamma = T^-1 A r to `gamma` in place; return False, gamma unchanged, where that would leave its range.
+
+    A residual r of the fixed point is removed to first order by d eta = A r, and d gamma = T^-1 d eta. The component of
+    T^-1 along its nearly singular direction is taken from what is known of every fixed point: s sums to the counts,
+    so d gamma sums to the sum of r.
+    """
+    n_topics = gamma.size
+    scale = np.empty(n_topics)
+    step = np.empty(n_topics)
+    sum_scale = 0.0
+    missing = 0.0
+    for k in range(n_topics):
+        total = 0.0
+        for j in range(n_topics):
+            total += curvature[k, j] * residual[j]
+        scale[k] = 1.0 / trigamma(gamma[k])
+        step[k] = scale[k] * total
+        sum_scale += scale[k]
+        missing += residual[k] - step[k]
+    for k in range(n_topics):
+        step[k] += scale[k] * missing / sum_scale
+        if not gamma[k] + step[k] >= 0.5 * alpha:  # every fixed point has gamma >= alpha
+            return False
+    add_into(gamma, step, 1.0)
+    return True
+
+
+@_jit_sums()
+def cluster_value(m, alpha, gamma, mixture):
+    """Return J(m, gamma) given the mixture p_v of gamma; equals `bound.cluster_bound`."""
+    value = 0.0
+    for v in range(m.size):
+        if m[v] > 0.0:
+            value += m[v] * math.log(mixture[v])
+    n_topics = gamma.size
+    total = 0.0
+    for k in range(n_topics):
+        total += gamma[k]
+    base = digamma(total)
+    value -= math.lgamma(total) - math.lgamma(n_topics * alpha) + n_topics * math.lgamma(alpha)
+    for k in range(n_topics):
+        value += math.lgamma(gamma[k]) - (gamma[k] - alpha) * (digamma(gamma[k]) - base)
+    return value
+
+
+@_jit()
+def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
+    """Maximise J(m, .) in place from the warm start `gamma`; equals `bound.ve_step`.
+
+    `curvature` is A of a nearby maximum, or its first entry is NaN: steps use it as long as they converge fast (then a
+    step costs one pass over the topics) and replace it by A at the current gamma when they do not. What can still be
+    gained at gamma is r' A r / 2, so that is what decides the stop. Where Newton's steps do not lead there, `climb`
+    does. On return `weight` and `mixture` belong to `gamma`.
+    """
+    n_topics = gamma.size
+    s = np.empty(n_topics)
+    residual = np.empty(n_topics)
+    start = np.empty(n_topics)
+    copy_into(start, gamma)
+    is_fresh = False  # the curvature was computed here and not taken over
+    last = np.inf
+    for _ in range(VE_MAX_ITER):
+        largest = ve_residual(m, beta, alpha, gamma, weight, mixture, s, residual)
+        if n_topics == 1:
+            add_into(gamma, residual, 1.0)
+            return
+        deficit = np.inf
+        if not math.isnan(curvature[0, 0]):
+            deficit = 0.5 * quadratic(curvature, residual, residual)
+        is_near = deficit <= VE_DEFICIT
+        if is_near and (is_fresh or largest < 1e-6):  # a curvature from elsewhere may take a large residual for small
+            return
+        if not deficit < 0.05 * last or is_near:
+            if is_fresh and deficit > last:
+                break
+            is_fresh = topic_curvature(m, beta, alpha, gamma, weight, mixture, curvature)
+            if not is_fresh:
+                break
+            deficit = 0.5 * quadratic(curvature, residual, residual)
+            if deficit <= VE_DEFICIT:
+                return
+        last = deficit
+        if not newton_step(curvature, residual, gamma, alpha):
+            break
+    copy_into(gamma, start)
+    climb(m, beta, alpha, gamma, weight, curvature, mixture)
+
+
+@_jit()
+def ve_residual(m, beta, alpha, gamma, weight, mixture, s, residual):
+    """Write weight, mixture, s and the fixed point's residual r = alpha + s - gamma; return the largest |r| / gamma."""
+    topic_weights(gamma, weight)
+    topic_counts(m, beta, weight, mixture, s)
+    largest = 0.0
+    for k in range(gamma.size):
+        residual[k] = alpha + s[k] - gamma[k]
+        largest = max(largest, abs(residual[k]) / gamma[k])
+    return largest
+
+
+@_jit()
+def climb(m, beta, alpha, gamma, weight, curvature, mixture):
+    """Maximise J(m, .) in place by steps that never lower it: Newton's, shortened where needed, or the fixed point's."""
+    n_topics = gamma.size
+    s = np.empty(n_topics)
+    residual = np.empty(n_topics)
+    anchor = np.empty(n_topics)
+    fixed = np.empty(n_topics)
+    step = np.empty(n_topics)
+    best = -np.inf
+    length = 1.0
+    for _ in range(20 * VE_MAX_ITER):
+        largest = ve_residual(m, beta, alpha, gamma, weight, mixture, s, residual)
+        value = cluster_value(m, alpha, gamma, mixture)
+        if value < best - 1e-14 * abs(best):
+            length *= 0.25
+            copy_into(gamma, anchor)
+            add_into(gamma, step if length > 1e-3 else fixed, min(1.0, length) if length > 1e-3 else 1.0)
+            continue
+        if largest < 1e-13:
+            return
+        best = value
+        copy_into(anchor, gamma)
+        copy_into(fixed, residual)
+        copy_into(step, residual)
+        if topic_curvature(m, beta, alpha, gamma, weight, mixture, curvature):
+            if 0.5 * quadratic(curvature, residual, residual) <= VE_DEFICIT:
+                return
+            if newton_step(curvature, residual, gamma, alpha):
+                for k in range(n_topics):
+                    step[k] = gamma[k] - anchor[k]
+        length = min(1.0, 4.0 * length)
+        copy_into(gamma, anchor)
+        add_into(gamma, step, length)
+    curvature[0, 0] = np.nan
+
+
+@_jit_sums()
+def spread_column(state, q, mixture):
+    """Write U_qv = phi_qv' A_q phi_qv into column q of `state.spread`, and raise `state.spread_max` where needed."""
+    n_topics, n_features = state.beta.shape
+    beta = state.beta
+    factor = np.empty((n_topics, n_topics))
+    for k in range(n_topics):
+        for j in range(k):
+            factor[k, j] = 2.0 * state.curvature[q, k, j] * state.weight[q, k] * state.weight[q, j]
+        factor[k, k] = state.curvature[q, k, k] * state.weight[q, k] ** 2
+    inner = np.empty(TILE)
+    total = np.empty(TILE)
+    for start in range(0, n_features, TILE):
+        stop = min(start + TILE, n_features)
+        fill(total, 0.0)
+        for k in range(n_topics):
+            for v in range(start, stop):
+                inner[v - start] = factor[k, k] * beta[k, v]
+            for j in range(k):
+                f = factor[k, j]
+                for v in range(start, stop):
+                    inner[v - start] += f * beta[j, v]
+            for v in range(start, stop):
+                total[v - start] += inner[v - start] * beta[k, v]
+        for v in range(start, stop):
+            u = total[v - start] / (mixture[v] * mixture[v]) if mixture[v] > 0.0 else 0.0
+            state.spread[v, q] = u
+            state.spread_max[v] = max(state.spread_max[v], u)
+
+
+@_jit()
+def refresh_cluster(state, q, with_tables):
+    """Bring gamma, J, A and, for the screened evaluator, the table columns of cluster q up to date, in place."""
+    mixture = np.empty(state.beta.shape[1])
+    m = state.counts[q]
+    gamma = state.gamma[q]
+    weight = state.weight[q]
+    curvature = state.curvature[q]
+    if state.moved[q] > 0.0 and gamma.size > 1 and not math.isnan(curvature[0, 0]):
+        newton_step(curvature, state.drift[q], gamma, state.alpha)
+    ve_step(m, state.beta, state.alpha, gamma, weight, curvature, mixture)
+    state.value[q] = cluster_value(m, state.alpha, gamma, mixture)
+    if with_tables:
+        is_expandable = topic_curvature(m, state.beta, state.alpha, gamma, weight, mixture, curvature)
+        total = 0.0
+        for k in range(gamma.size):
+            total += gamma[k]
+        for k in range(gamma.size):
+            for j in range(gamma.size):
+                state.coupling[q, k, j] = curvature[k, j] + trigamma(total)
+            state.coupling[q, k, k] -= trigamma(gamma[k])
+        for v in range(mixture.size):
+            # A feature without probability is absent from the data: its entry is never used.
+            state.log_mixture[v, q] = math.log(mixture[v]) if mixture[v] > 0.0 else 0.0
+        if is_expandable:
+            spread_column(state, q, mixture)
+        else:  # nothing bounds the second-order term: let no move be dropped
+            curvature[0, 0] = np.nan
+            state.coupling[q, 0, 0] = np.nan
+            for v in range(mixture.size):
+                state.spread[v, q] = np.inf
+                state.spread_max[v] = np.inf
+    fill(state.drift[q], 0.0)
+    state.moved[q] = 0.0
+
+
+@_jit()
+def tighten_spread(state):
+    """Set `state.spread_max` to the maximum of each row of `state.spread`."""
+    for v in range(state.spread.shape[0]):
+        largest = 0.0
+        for q in range(state.spread.shape[1]):
+            largest = max(largest, state.spread[v, q])
+        state.spread_max[v] = largest
+
+
+@_jit()
+def recount(state):
+    """Recompute sizes, counts and totals of the clusters from the labels, in place."""
+    for q in range(state.sizes.size):
+        state.sizes[q] = 0
+        state.totals[q] = 0.0
+        fill(state.counts[q], 0.0)
+    for i in range(state.labels.size):
+        q = state.labels[i]
+        state.sizes[q] += 1
+        for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
+            x = float(state.rows.data[p])
+            state.counts[q, state.rows.indices[p]] += x
+            state.totals[q] += x
+
+
+# --- one row against one cluster --------------------------------------------------------------------------------
+
+
+@_jit()
+def move_row(state, i, new):
+    """Move row i to cluster `new` in place: labels, sizes, counts and the drift of both clusters' expansions."""
+    old = state.labels[i]
+    s = np.empty(state.beta.shape[0])
+    row_topic_counts(state, i, old, s)
+    add_into(state.drift[old], s, -1.0)
+    row_topic_counts(state, i, new, s)
+    add_into(state.drift[new], s, 1.0)
+    total = 0.0
+    for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
+        v = state.rows.indices[p]
+        x = float(state.rows.data[p])
+        state.counts[old, v] -= x
+        state.counts[new, v] += x
+        total += x
+    state.totals[old] -= total
+    state.totals[new] += total
+    state.moved[old] += total
+    state.moved[new] += total
+    state.sizes[old] -= 1
+    state.sizes[new] += 1
+    state.labels[i] = new
+
+
+@_jit_sums()
+def row_topic_counts(state, i, q, s):
+    """Write s_q(d)_k = sum_v d_v phi_qvk of row i into `s`."""
+    n_topics = s.size
+    weight = state.weight[q]
+    fill(s, 0.0)
+    for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
+        v = state.rows.indices[p]
+        mixture = 0.0
+        for k in range(n_topics):
+            mixture += weight[k] * state.beta_rows[v, k]
+        ratio = state.rows.data[p] / mixture
+        for k in range(n_topics):
+            s[k] += ratio * state.beta_rows[v, k]
+    for k in range(n_topics):
+        s[k] *= weight[k]
+
+
+@_jit()
+def expansion(state, q, s, sign, first):
+    """Return the change of max J of cluster q at M_q + sign d, closed form to second order, and a bound on its error.
+
+    `first` is G_q(d) and `s` is s_q(d). With the responsibilities of all tokens held fixed, the change is exactly
+    ``sign (G(d) - s' eta) + log B(gamma + sign s) - log B(gamma)``, B the multivariate beta function; letting them go
+    adds ``s' (A - T) s / 2`` to second order. So the error is of third order in the overlap of the topics alone: none
+    where no feature is shared, however small the cluster. Rows D moved since the last refresh enter through
+    their drift s_q(D) in the same way.
+
+    The error's bound is no theorem: it holds with a margin on the problems of ``tests/engine/test_expansion.py``.
+    """
+    drift = state.drift[q]
+    coupling = state.coupling[q]
+    released = 0.5 * quadratic(coupling, s, s)
+    change = sign * (first + quadratic(coupling, s, drift)) + released
+    if math.isnan(change):  # no curvature at this point: leave the move to the exact evaluator
+        return 0.0, np.inf
+    before = 0.0
+    after = 0.0
+    frozen = 0.0
+    ratio = 0.0
+    for k in range(s.size):
+        start = max(state.gamma[q, k] + drift[k], 0.5 * state.alpha)
+        end = max(start + sign * s[k], 0.5 * state.alpha)
+        before += start
+        after += end
+        change += math.lgamma(end) - math.lgamma(start) - sign * s[k] * math.log(state.weight[q, k])
+        frozen += s[k] * s[k] / start
+        far = s[k] + abs(drift[k])
+        ratio = max(ratio, far / min(end, state.gamma[q, k]))
+    change -= math.lgamma(after) - math.lgamma(before)
+    if s.size == 1:
+        return change, 0.0
+    share = (abs(after - before) + state.moved[q]) / min(after, before)
+    released += abs(quadratic(coupling, s, drift))
+    error = released * min(1.0, ERROR_GROWTH * ratio) + FROZEN_ERROR * 0.5 * frozen * min(1.0, ERROR_GROWTH * share)
+    return change, error
+
+
+@_jit()
+def exact_change(state, i, q, sign, m, gamma, weight, curvature, mixture):
+    """Return max J at M_q + sign d minus max J at M_q, d being row i; M_q must be fresh.
+
+    The arguments after `sign` are work space, of shapes (V,), (K,), (K,), (K, K), (V,).
+    """
+    copy_into(m, state.counts[q])
+    for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
+        m[state.rows.indices[p]] += sign * float(state.rows.data[p])
+    copy_into(gamma, state.gamma[q])
+    for k in range(gamma.size):
+        copy_into(curvature[k], state.curvature[q, k])
+    if gamma.size > 1 and not math.isnan(curvature[0, 0]):
+        # The first Newton step needs no pass over the features: its residual is s_q(d).
+        row_topic_counts(state, i, q, weight)
+        for k in range(gamma.size):
+            weight[k] *= sign
+        newton_step(curvature, weight, gamma, state.alpha)
+    ve_step(m, state.beta, state.alpha, gamma, weight, curvature, mixture)
+    return cluster_value(m, state.alpha, gamma, mixture) - state.value[q]
+
+
+@_jit()
+def size_change(state, old, new):
+    """Return the change of sum_q n_q log n_q when a row goes from `old` to `new`."""
+    n_old = state.sizes[old]
+    n_new = state.sizes[new]
+    return xlogx(n_old - 1.0) - xlogx(float(n_old)) + xlogx(n_new + 1.0) - xlogx(float(n_new))
+
+
+@_jit()
+def exact_gain(state, i, new):
+    """Return the gain of moving row i to cluster `new`, the bound maximised anew; both clusters must be fresh."""
+    n_topics, n_features = state.beta.shape
+    m = np.empty(n_features)
+    mixture = np.empty(n_features)
+    gamma = np.empty(n_topics)
+    weight = np.empty(n_topics)
+    curvature = np.empty((n_topics, n_topics))
+    old = state.labels[i]
+    gain = size_change(state, old, new)
+    gain += exact_change(state, i, old, -1.0, m, gamma, weight, curvature, mixture)
+    gain += exact_change(state, i, new, 1.0, m, gamma, weight, curvature, mixture)
+    return gain
+
+
+# --- sweeps -----------------------------------------------------------------------------------------------------
+
+
+@_jit()
+def sweep_exact(state, min_gain, block):
+    """Visit the rows of `block` in turn, as in Algorithm 1: evaluate every move exactly, make the best; in place.
+
+    Returns the number of moves.
+    """
+    n_topics, n_features = state.beta.shape
+    m = np.empty(n_features)
+    mixture = np.empty(n_features)
+    gamma = np.empty(n_topics)
+    weight = np.empty(n_topics)
+    curvature = np.empty((n_topics, n_topics))
+    n_moves = 0
+    for i in block:
+        old = state.labels[i]
+        if state.sizes[old] == 1:
+            continue
+        removal = exact_change(state, i, old, -1.0, m, gamma, weight, curvature, mixture)
+        best_gain = min_gain
+        best = old
+        for q in range(state.sizes.size):
+            if q != old:
+                gain = removal + size_change(state, old, q)
+                gain += exact_change(state, i, q, 1.0, m, gamma, weight, curvature, mixture)
+                if gain > best_gain:
+                    best_gain = gain
+                    best = q
+        if best != old:
+            move_row(state, i, best)
+            refresh_cluster(state, old, False)
+            refresh_cluster(state, best, False)
+            n_moves += 1
+    return n_moves
+
+
+@_jit_sums()
+def screen_row(state, i, first):
+    """Write G_q(d) of row i for every cluster into `first`; return L_d and bounds on the second-order terms.
+
+    The two bounds are 1/2 L_d sum_v d_v U_qv for the row's own cluster and, at the most, for any cluster.
+    """
+    n_clusters = first.size
+    old = state.labels[i]
+    fill(first, 0.0)
+    length = 0.0
+    own = 0.0
+    largest = 0.0
+    for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
+        v = state.rows.indices[p]
+        x = float(state.rows.data[p])
+        for q in range(n_clusters):
+            first[q] += x * state.log_mixture[v, q]
+        length += x
+        own += x * state.spread[v, old]
+        largest += x * state.spread_max[v]
+    return length, 0.5 * length * own, 0.5 * length * largest
+
+
+@_jit_sums()
+def spread_row(state, i, q):
+    """Return sum_v d_v U_qv of row i."""
+    total = 0.0
+    for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
+        total += state.rows.data[p] * state.spread[state.rows.indices[p], q]
+    return total
+
+
+@_jit()
+def propose(state, min_gain, caution, block, target, gain, is_open):
+    """Write the best move of each row of `block` against the frozen state into `target` (-1: none) and `gain`.
+
+    Clusters are dropped by the true bound on their second-order term first; the rest are expanded to second order.
+    `is_open` marks the rows for which the expansion's error leaves the decision open, against staying or between
+    clusters: `settle` decides them. All bounds on errors are multiplied by `caution`.
+    """
+    n_clusters = state.sizes.size
+    first = np.empty(n_clusters)
+    estimate = np.empty(n_clusters)
+    error = np.empty(n_clusters)
+    s = np.empty(state.beta.shape[0])
+    for b in range(block.size):
+        i = block[b]
+        target[b] = -1
+        gain[b] = min_gain
+        is_open[b] = False
+        old = state.labels[i]
+        if state.sizes[old] == 1:
+            continue
+        best = expand_row(state, i, min_gain, caution, first, s, estimate, error)
+        if best < 0:
+            continue
+        is_certain = estimate[best] - error[best] > min_gain
+        floor = max(min_gain, estimate[best] - error[best])
+        has_stale = state.moved[old] > 0.0
+        for q in range(n_clusters):
+            if estimate[q] + error[q] > floor:
+                is_open[b] |= q != best or not is_certain
+                has_stale |= state.moved[q] > 0.0
+        # A stale cluster has no exact value to settle by: the move is proposed as it stands and weighed on applying.
+        is_open[b] &= not has_stale
+        if estimate[best] > min_gain:
+            target[b] = best
+            gain[b] = estimate[best]
+
+
+@_jit()
+def expand_row(state, i, min_gain, caution, first, s, estimate, error):
+    """Write second-order gains of row i and bounds on their errors into `estimate` and `error`; return the best cluster.
+
+    Clusters that the bound on their second-order term rules out keep minus infinity; -1 if that leaves none.
+    `first` (Q,) and `s` (K,) are work space.
+    """
+    old = state.labels[i]
+    length, own, largest = screen_row(state, i, first)
+    # The removal's second-order term grows on the way to M_old - d, at the most to twice its mean (a topic that
+    # vanishes with the row); an addition's falls.
+    removal = 2.0 * caution * own - first[old]
+    removal_error = 0.0
+    is_removal_known = False
+    best = -1
+    for q in range(first.size):
+        estimate[q] = -np.inf
+        error[q] = 0.0
+        rest = first[q] + size_change(state, old, q) - min_gain
+        if q == old or rest + caution * largest + removal + removal_error <= 0.0:
+            continue
+        if not is_removal_known:
+            row_topic_counts(state, i, old, s)
+            removal, removal_error = expansion(state, old, s, -1.0, first[old])
+            removal_error *= caution
+            is_removal_known = True
+        if rest + caution * 0.5 * length * spread_row(state, i, q) + removal + removal_error <= 0.0:
+            continue
+        row_topic_counts(state, i, q, s)
+        change, change_error = expansion(state, q, s, 1.0, first[q])
+        estimate[q] = removal + change + size_change(state, old, q)
+        error[q] = removal_error + caution * change_error
+        if best < 0 or estimate[q] > estimate[best]:
+            best = q
+    return best
+
+
+@_jit()
+def settle(state, min_gain, caution, block, target, gain):
+    """Write the best move of each row of `block` into `target` and `gain`, every open move evaluated exactly."""
+    n_topics, n_features = state.beta.shape
+    first = np.empty(state.sizes.size)
+    estimate = np.empty(state.sizes.size)
+    error = np.empty(state.sizes.size)
+    m = np.empty(n_features)
+    mixture = np.empty(n_features)
+    gamma = np.empty(n_topics)
+    weight = np.empty(n_topics)
+    curvature = np.empty((n_topics, n_topics))
+    for b in range(block.size):
+        i = block[b]
+        old = state.labels[i]
+        best = expand_row(state, i, min_gain, caution, first, gamma, estimate, error)
+        floor = max(min_gain, estimate[best] - error[best])
+        target[b] = -1
+        gain[b] = min_gain
+        removal = np.nan
+        for q in range(first.size + 1):
+            # One call serves both ends of a move, or the compiler would copy the whole VE-step.
+            cluster = old if q == 0 else q - 1
+            if q > 0 and (cluster == old or not estimate[cluster] + error[cluster] > floor):
+                continue
+            sign = -1.0 if q == 0 else 1.0
+            change = exact_change(state, i, cluster, sign, m, gamma, weight, curvature, mixture)
+            if q == 0:
+                removal = change
+            elif removal + change + size_change(state, old, cluster) > gain[b]:
+                gain[b] = removal + change + size_change(state, old, cluster)
+                target[b] = cluster
+
+
+@_jit_sums()
+def first_order(state, i, q):
+    """Return G_q(d) = sum_v d_v C_qv of row i."""
+    total = 0.0
+    for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
+        total += state.rows.data[p] * state.log_mixture[state.rows.indices[p], q]
+    return total
+
+
+@_jit()
+def expanded_gain(state, i, new):
+    """Return the second-order gain of moving row i to `new` at the current state, and a bound on its error."""
+    s = np.empty(state.beta.shape[0])
+    old = state.labels[i]
+    row_topic_counts(state, i, old, s)
+    removal, removal_error = expansion(state, old, s, -1.0, first_order(state, i, old))
+    row_topic_counts(state, i, new, s)
+    change, change_error = expansion(state, new, s, 1.0, first_order(state, i, new))
+    return removal + change + size_change(state, old, new), removal_error + change_error
+
+
+@_jit()
+def apply(state, block, target, min_gain, stale_share):
+    """Make the proposed moves that still gain, in the block's order, in place; return their number.
+
+    A move is weighed again when one of its clusters has changed since it was proposed: made if its gain is positive
+    beyond the expansion's error, and left to the next epoch otherwise. A cluster is refreshed when the counts moved
+    since its last refresh exceed `stale_share` of its total, or when a close call asks for it.
+    """
+    is_touched = np.zeros(state.sizes.size, dtype=np.bool_)
+    n_moves = 0
+    for b in range(block.size):
+        new = target[b]
+        if new < 0:
+            continue
+        i = block[b]
+        old = state.labels[i]
+        if state.sizes[old] == 1:
+            continue
+        is_certain = not (is_touched[old] or is_touched[new] or state.moved[old] > 0.0 or state.moved[new] > 0.0)
+        while not is_certain:
+            estimate, error = expanded_gain(state, i, new)
+            is_certain = estimate - error > min_gain
+            stale = old if state.moved[old] > state.moved[new] else new
+            if is_certain or estimate + error <= min_gain or state.moved[stale] == 0.0:
+                break
+            refresh_cluster(state, stale, True)
+        if not is_certain:
+            continue
+        move_row(state, i, new)
+        n_moves += 1
+        for q in (old, new):
+            is_touched[q] = True
+            if state.moved[q] > stale_share * state.totals[q]:
+                refresh_cluster(state, q, True)
+    return n_moves
+
+
+@_jit()
+def assign(state, block, target):
+    """Write the cluster that fits each row of `block` best into `target`, all parameters held fixed (C-VEM)."""
+    n_clusters = state.sizes.size
+    score = np.empty(n_clusters)
+    for b in range(block.size):
+        i = block[b]
+        fill(score, 0.0)
+        for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
+            v = state.rows.indices[p]
+            for q in range(n_clusters):
+                score[q] += state.rows.data[p] * state.log_mixture[v, q]
+        best = state.labels[i]
+        top = score[best] + math.log(state.sizes[best])
+        for q in range(n_clusters):
+            value = score[q] + math.log(state.sizes[q])
+            if value > top:
+                top = value
+                best = q
+        target[b] = best
+
+
+@_jit()
+def reassign(state, block, target):
+    """Move the rows of `block` to their targets in place, but leave no cluster empty; return the number of moves."""
+    n_moves = 0
+    for b in range(block.size):
+        i = block[b]
+        if target[b] != state.labels[i] and state.sizes[state.labels[i]] > 1:
+            move_row(state, i, target[b])
+            n_moves += 1
+    return n_moves
