@@ -24,6 +24,7 @@ _jit_sums = functools.partial(_jit, fastmath={"reassoc", "contract"})
 TILE = 512  # features handled at a time: the working set of a pass over topics x features stays in cache
 VE_DEFICIT = 1e-11  # the VE-step stops when the bound can still gain this many nats
 VE_MAX_ITER = 50
+LONGEST_STEP = 10.0  # of log weights in one Newton step
 # A bound on the error of an expansion: shares of its second-order terms that grow with the change (see `expansion`).
 ERROR_GROWTH = 3.0
 FROZEN_ERROR = 0.01
@@ -95,6 +96,16 @@ def topic_weights(gamma, weight):
     base = digamma(total)
     for k in range(gamma.size):
         weight[k] = math.exp(digamma(gamma[k]) - base)
+
+
+@_jit_sums()
+def mix(beta, weight, mixture):
+    """Write p_v = sum_k beta_kv weight_k into `mixture` (V,)."""
+    fill(mixture, 0.0)
+    for k in range(weight.size):
+        w = weight[k]
+        for v in range(mixture.size):
+            mixture[v] += w * beta[k, v]
 
 
 @_jit_sums()
@@ -228,38 +239,12 @@ def quadratic(curvature, x, y):
     return total
 
 
-@_jit()
-def newton_step(curvature, residual, gamma, alpha):
-    """Add d gamma = T^-1 A r to `gamma` in place; return False, gamma unchanged, where that would leave its range.
-
-    A residual r of the fixed point is removed to first order by d eta = A r, and d gamma = T^-1 d eta. The component of
-    T^-1 along its nearly singular direction is taken from what is known of every fixed point: s sums to the counts,
-    so d gamma sums to the sum of r.
-    """
-    n_topics = gamma.size
-    scale = np.empty(n_topics)
-    step = np.empty(n_topics)
-    sum_scale = 0.0
-    missing = 0.0
-    for k in range(n_topics):
-        total = 0.0
-        for j in range(n_topics):
-            total += curvature[k, j] * residual[j]
-        scale[k] = 1.0 / trigamma(gamma[k])
-        step[k] = scale[k] * total
-        sum_scale += scale[k]
-        missing += residual[k] - step[k]
-    for k in range(n_topics):
-        step[k] += scale[k] * missing / sum_scale
-        if not gamma[k] + step[k] >= 0.5 * alpha:  # every fixed point has gamma >= alpha
-            return False
-    add_into(gamma, step, 1.0)
-    return True
-
-
 @_jit_sums()
-def cluster_value(m, alpha, gamma, mixture):
-    """Return J(m, gamma) given the mixture p_v of gamma; equals `bound.cluster_bound`."""
+def cluster_value(m, alpha, gamma, weight, mixture):
+    """Return J(m, gamma), eta = log(weight) and the mixture being those of gamma; equals `bound.cluster_bound`.
+
+    Between the two halves of a VE-step, where gamma = alpha + s(eta), it is the bound of that pair instead.
+    """
     value = 0.0
     for v in range(m.size):
         if m[v] > 0.0:
@@ -268,102 +253,132 @@ def cluster_value(m, alpha, gamma, mixture):
     total = 0.0
     for k in range(n_topics):
         total += gamma[k]
-    base = digamma(total)
-    value -= math.lgamma(total) - math.lgamma(n_topics * alpha) + n_topics * math.lgamma(alpha)
-    for k in range(n_topics):
-        value += math.lgamma(gamma[k]) - (gamma[k] - alpha) * (digamma(gamma[k]) - base)
-    return value
+        value += math.lgamma(gamma[k]) - (gamma[k] - alpha) * math.log(weight[k])
+    return value - math.lgamma(total) + math.lgamma(n_topics * alpha) - n_topics * math.lgamma(alpha)
 
 
 @_jit()
-def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
-    """Maximise J(m, .) in place from the warm start `gamma`; equals `bound.ve_step`.
+def half_steps(m, beta, alpha, gamma, weight, mixture, gap, residual):
+    """Take eta = log(weight) to s(eta), gamma = alpha + s and back: write gamma, mixture and eta(gamma) - eta.
 
-    `curvature` is A of a nearby maximum, or its first entry is NaN: steps use it as long as they converge fast (then a
-    step costs one pass over the topics) and replace it by A at the current gamma when they do not. What can still be
-    gained at gamma is r' A r / 2, so that is what decides the stop. Where Newton's steps do not lead there, `climb`
-    does. On return `weight` and `mixture` belong to `gamma`.
+    That difference goes into `gap`, and into `residual` as the change r of gamma that it stands for, r = T^-1 gap.
+    A common shift of eta changes nothing, which settles the nearly singular direction of T: r sums to zero.
+    Returns the largest gap.
     """
-    n_topics = gamma.size
-    s = np.empty(n_topics)
-    residual = np.empty(n_topics)
-    start = np.empty(n_topics)
-    copy_into(start, gamma)
-    is_fresh = False  # the curvature was computed here and not taken over
-    last = np.inf
-    for _ in range(VE_MAX_ITER):
-        largest = ve_residual(m, beta, alpha, gamma, weight, mixture, s, residual)
-        if n_topics == 1:
-            add_into(gamma, residual, 1.0)
-            return
-        deficit = np.inf
-        if not math.isnan(curvature[0, 0]):
-            deficit = 0.5 * quadratic(curvature, residual, residual)
-        is_near = deficit <= VE_DEFICIT
-        if is_near and (is_fresh or largest < 1e-6):  # a curvature from elsewhere may take a large residual for small
-            return
-        if not deficit < 0.05 * last or is_near:
-            if is_fresh and deficit > last:
-                break
-            is_fresh = topic_curvature(m, beta, alpha, gamma, weight, mixture, curvature)
-            if not is_fresh:
-                break
-            deficit = 0.5 * quadratic(curvature, residual, residual)
-            if deficit <= VE_DEFICIT:
-                return
-        last = deficit
-        if not newton_step(curvature, residual, gamma, alpha):
-            break
-    copy_into(gamma, start)
-    climb(m, beta, alpha, gamma, weight, curvature, mixture)
-
-
-@_jit()
-def ve_residual(m, beta, alpha, gamma, weight, mixture, s, residual):
-    """Write weight, mixture, s and the fixed point's residual r = alpha + s - gamma; return the largest |r| / gamma."""
-    topic_weights(gamma, weight)
-    topic_counts(m, beta, weight, mixture, s)
+    topic_counts(m, beta, weight, mixture, gamma)
+    total = 0.0
+    for k in range(gamma.size):
+        gamma[k] += alpha
+        total += gamma[k]
+    base = digamma(total)
+    sum_scale = 0.0
+    shift = 0.0
+    for k in range(gamma.size):
+        gap[k] = digamma(gamma[k]) - base - math.log(weight[k])
+        residual[k] = 1.0 / trigamma(gamma[k])
+        sum_scale += residual[k]
+        shift += residual[k] * gap[k]
     largest = 0.0
     for k in range(gamma.size):
-        residual[k] = alpha + s[k] - gamma[k]
-        largest = max(largest, abs(residual[k]) / gamma[k])
+        gap[k] -= shift / sum_scale
+        residual[k] *= gap[k]
+        largest = max(largest, abs(gap[k]))
     return largest
 
 
 @_jit()
-def climb(m, beta, alpha, gamma, weight, curvature, mixture):
-    """Maximise J(m, .) in place by steps that never lower it: Newton's, shortened where needed, or the fixed point's."""
+def newton_step(curvature, residual, weight):
+    """Remove a residual r of the fixed point to first order: add d eta = A r to log(weight), in place."""
+    for k in range(weight.size):
+        step = 0.0
+        for j in range(weight.size):
+            step += curvature[k, j] * residual[j]
+        weight[k] *= math.exp(min(max(step, -LONGEST_STEP), LONGEST_STEP))
+
+
+@_jit()
+def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
+    """Maximise J(m, .) from the warm start eta = log(weight), in place; equals `bound.ve_step`.
+
+    `curvature` is A of a nearby maximum, or its first entry is NaN: steps use it as long as they converge fast (then a
+    step costs one pass over the topics) and replace it by A at the current point when they do not. What can still be
+    gained is r' A r / 2, so that is what decides the stop. Fixed-point steps, which never lower the bound, take over
+    where Newton's do not converge. On return gamma, weight and mixture belong together as in `cluster_value`.
+    """
     n_topics = gamma.size
-    s = np.empty(n_topics)
+    gap = np.empty(n_topics)
+    residual = np.empty(n_topics)
+    is_fresh = False  # the curvature was computed here, not taken over
+    last = np.inf
+    n_fixed = 0  # fixed-point steps to take before Newton's are tried again
+    n_failures = 0
+    for _ in range(VE_MAX_ITER):
+        largest = half_steps(m, beta, alpha, gamma, weight, mixture, gap, residual)
+        if largest < 1e-14:
+            return
+        deficit = np.inf
+        if n_fixed == 0 and not math.isnan(curvature[0, 0]):
+            deficit = 0.5 * quadratic(curvature, residual, residual)
+        is_near = deficit <= VE_DEFICIT
+        if is_near and (is_fresh or largest < 1e-6):  # a curvature from elsewhere may take a large residual for small
+            return
+        if n_fixed == 0 and (is_near or not deficit < 0.05 * last):
+            is_astray = is_fresh and deficit > last
+            is_fresh = not is_astray and topic_curvature(m, beta, alpha, gamma, weight, mixture, curvature)
+            deficit = 0.5 * quadratic(curvature, residual, residual) if is_fresh else np.inf
+            if deficit <= VE_DEFICIT:
+                return
+            if not is_fresh:
+                n_failures += 1
+                n_fixed = 2 * n_failures
+        if n_fixed > 0:
+            n_fixed -= 1
+            curvature[0, 0] = np.nan
+            last = np.inf
+            for k in range(n_topics):
+                weight[k] *= math.exp(gap[k])
+        else:
+            last = deficit
+            newton_step(curvature, residual, weight)
+    climb(m, beta, alpha, gamma, weight, curvature, mixture)
+
+
+@_jit()
+def climb(m, beta, alpha, gamma, weight, curvature, mixture):
+    """Go on where `ve_step` found no way: Newton's steps, shortened until they do not lower the bound."""
+    n_topics = gamma.size
+    gap = np.empty(n_topics)
     residual = np.empty(n_topics)
     anchor = np.empty(n_topics)
-    fixed = np.empty(n_topics)
     step = np.empty(n_topics)
+    fixed = np.empty(n_topics)
     best = -np.inf
     length = 1.0
     for _ in range(20 * VE_MAX_ITER):
-        largest = ve_residual(m, beta, alpha, gamma, weight, mixture, s, residual)
-        value = cluster_value(m, alpha, gamma, mixture)
+        largest = half_steps(m, beta, alpha, gamma, weight, mixture, gap, residual)
+        value = cluster_value(m, alpha, gamma, weight, mixture)
         if value < best - 1e-14 * abs(best):
             length *= 0.25
-            copy_into(gamma, anchor)
-            add_into(gamma, step if length > 1e-3 else fixed, min(1.0, length) if length > 1e-3 else 1.0)
+            for k in range(n_topics):
+                weight[k] = anchor[k] * math.exp(length * step[k] if length > 1e-3 else fixed[k])
             continue
         if largest < 1e-13:
             return
         best = value
-        copy_into(anchor, gamma)
-        copy_into(fixed, residual)
-        copy_into(step, residual)
+        copy_into(anchor, weight)
+        copy_into(fixed, gap)
         if topic_curvature(m, beta, alpha, gamma, weight, mixture, curvature):
             if 0.5 * quadratic(curvature, residual, residual) <= VE_DEFICIT:
                 return
-            if newton_step(curvature, residual, gamma, alpha):
-                for k in range(n_topics):
-                    step[k] = gamma[k] - anchor[k]
-        length = min(1.0, 4.0 * length)
-        copy_into(gamma, anchor)
-        add_into(gamma, step, length)
+            newton_step(curvature, residual, weight)
+            length = min(1.0, 4.0 * length)
+        else:
+            for k in range(n_topics):
+                weight[k] *= math.exp(gap[k])
+            length = 1.0
+        for k in range(n_topics):
+            step[k] = math.log(weight[k] / anchor[k])
+            weight[k] = anchor[k] * math.exp(length * step[k])
     curvature[0, 0] = np.nan
 
 
@@ -405,10 +420,12 @@ def refresh_cluster(state, q, with_tables):
     gamma = state.gamma[q]
     weight = state.weight[q]
     curvature = state.curvature[q]
-    if state.moved[q] > 0.0 and gamma.size > 1 and not math.isnan(curvature[0, 0]):
-        newton_step(curvature, state.drift[q], gamma, state.alpha)
+    if state.moved[q] > 0.0 and not math.isnan(curvature[0, 0]):
+        newton_step(curvature, state.drift[q], weight)
     ve_step(m, state.beta, state.alpha, gamma, weight, curvature, mixture)
-    state.value[q] = cluster_value(m, state.alpha, gamma, mixture)
+    topic_weights(gamma, weight)
+    mix(state.beta, weight, mixture)
+    state.value[q] = cluster_value(m, state.alpha, gamma, weight, mixture)
     if with_tables:
         is_expandable = topic_curvature(m, state.beta, state.alpha, gamma, weight, mixture, curvature)
         total = 0.0
@@ -554,17 +571,17 @@ def exact_change(state, i, q, sign, m, gamma, weight, curvature, mixture):
     copy_into(m, state.counts[q])
     for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
         m[state.rows.indices[p]] += sign * float(state.rows.data[p])
-    copy_into(gamma, state.gamma[q])
     for k in range(gamma.size):
         copy_into(curvature[k], state.curvature[q, k])
-    if gamma.size > 1 and not math.isnan(curvature[0, 0]):
+    copy_into(weight, state.weight[q])
+    if not math.isnan(curvature[0, 0]):
         # The first Newton step needs no pass over the features: its residual is s_q(d).
-        row_topic_counts(state, i, q, weight)
+        row_topic_counts(state, i, q, gamma)
         for k in range(gamma.size):
-            weight[k] *= sign
-        newton_step(curvature, weight, gamma, state.alpha)
+            gamma[k] *= sign
+        newton_step(curvature, gamma, weight)
     ve_step(m, state.beta, state.alpha, gamma, weight, curvature, mixture)
-    return cluster_value(m, state.alpha, gamma, mixture) - state.value[q]
+    return cluster_value(m, state.alpha, gamma, weight, mixture) - state.value[q]
 
 
 @_jit()

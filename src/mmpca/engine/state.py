@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mmpca import kernels
 from mmpca.counts import Counts
-from mmpca.engine.bound import Array, cluster_bound, ve_step
+from mmpca.engine.bound import Array, cluster_bound, expected_log_theta, ve_step
 
 
 class State(NamedTuple):
@@ -89,7 +89,7 @@ def relabel(state: State, labels: ArrayLike, gamma: Array | None = None) -> None
     """
     state.labels[:] = labels
     kernels.recount(state)
-    state.gamma[:] = state.alpha + state.totals[:, None] / state.gamma.shape[1] if gamma is None else gamma
+    state.weight[:] = 1.0 if gamma is None else np.exp(expected_log_theta(gamma))
     state.curvature[:] = np.nan
     for q in range(state.n_clusters):
         kernels.refresh_cluster(state, q, True)
