@@ -21,6 +21,10 @@ _jit = functools.partial(
 # run to run, and NaN and infinity keep their meaning, which they would not under the whole of fastmath.
 _jit_sums = functools.partial(_jit, fastmath={"reassoc", "contract"})
 
+# Functions that only kernels call need no way in from Python, which takes longer to compile than most of them.
+_inner = functools.partial(_jit, no_cpython_wrapper=True)
+_inner_sums = functools.partial(_jit_sums, no_cpython_wrapper=True)
+
 TILE = 512  # features handled at a time: the working set of a pass over topics x features stays in cache
 VE_DEFICIT = 1e-11  # the VE-step stops when the bound can still gain this many nats
 VE_MAX_ITER = 50
@@ -28,6 +32,7 @@ LONGEST_STEP = 10.0  # of log weights in one Newton step
 # A bound on the error of an expansion: shares of its second-order terms that grow with the change (see `expansion`).
 ERROR_GROWTH = 3.0
 FROZEN_ERROR = 0.01
+FAR_SIDE = 0.3
 
 
 # --- special functions ------------------------------------------------------------------------------------------
@@ -57,27 +62,27 @@ def trigamma(x):
     return shift + 1.0 / x + 0.5 * r + r * series / x
 
 
-@_jit()
+@_inner()
 def xlogx(x):
     """Return x log x, with 0 log 0 = 0."""
     return x * math.log(x) if x > 0 else 0.0
 
 
-@_jit()
+@_inner()
 def fill(x, value):
     """Set every entry of a vector, in place (a slice assignment takes seconds to compile: it can fail in words)."""
     for j in range(x.size):
         x[j] = value
 
 
-@_jit()
+@_inner()
 def copy_into(x, source):
     """Copy a vector, in place."""
     for j in range(x.size):
         x[j] = source[j]
 
 
-@_jit()
+@_inner()
 def add_into(x, source, factor):
     """Add a multiple of a vector to another, in place."""
     for j in range(x.size):
@@ -87,7 +92,7 @@ def add_into(x, source, factor):
 # --- one cluster: the VE-step and what follows from it ----------------------------------------------------------
 
 
-@_jit()
+@_inner()
 def topic_weights(gamma, weight):
     """Write exp(eta), eta = digamma(gamma) - digamma(sum gamma), into `weight` (K,)."""
     total = 0.0
@@ -98,7 +103,7 @@ def topic_weights(gamma, weight):
         weight[k] = math.exp(digamma(gamma[k]) - base)
 
 
-@_jit_sums()
+@_inner_sums()
 def mix(beta, weight, mixture):
     """Write p_v = sum_k beta_kv weight_k into `mixture` (V,)."""
     fill(mixture, 0.0)
@@ -108,7 +113,7 @@ def mix(beta, weight, mixture):
             mixture[v] += w * beta[k, v]
 
 
-@_jit_sums()
+@_inner_sums()
 def topic_counts(m, beta, weight, mixture, s):
     """Write p_v = sum_k beta_kv weight_k into `mixture` (V,) and s_k = sum_v m_v phi_vk into `s` (K,)."""
     n_topics, n_features = beta.shape
@@ -133,7 +138,7 @@ def topic_counts(m, beta, weight, mixture, s):
         s[k] *= weight[k]
 
 
-@_jit_sums()
+@_inner_sums()
 def topic_overlap(m, beta, weight, mixture, overlap):
     """Write S = sum_v m_v phi_v phi_v' into `overlap` (K, K)."""
     n_topics, n_features = beta.shape
@@ -159,7 +164,7 @@ def topic_overlap(m, beta, weight, mixture, overlap):
             overlap[j, k] = overlap[k, j]
 
 
-@_jit()
+@_inner()
 def information_inverse(gamma, scale):
     """Write 1 / trigamma(gamma) into `scale` (K,); return c with T^-1 = diag(scale) + c scale scale'.
 
@@ -210,7 +215,7 @@ def invert_positive(matrix):
     return True
 
 
-@_jit()
+@_inner()
 def topic_curvature(m, beta, alpha, gamma, weight, mixture, curvature):
     """Write A = (T^-1 - diag(gamma - alpha) + S)^-1 into `curvature`; return False if that is not positive definite."""
     n_topics = gamma.size
@@ -227,7 +232,7 @@ def topic_curvature(m, beta, alpha, gamma, weight, mixture, curvature):
     return invert_positive(curvature)
 
 
-@_jit()
+@_inner_sums()
 def quadratic(curvature, x, y):
     """Return x' A y."""
     total = 0.0
@@ -239,7 +244,7 @@ def quadratic(curvature, x, y):
     return total
 
 
-@_jit_sums()
+@_inner_sums()
 def cluster_value(m, alpha, gamma, weight, mixture):
     """Return J(m, gamma), eta = log(weight) and the mixture being those of gamma; equals `bound.cluster_bound`.
 
@@ -257,7 +262,7 @@ def cluster_value(m, alpha, gamma, weight, mixture):
     return value - math.lgamma(total) + math.lgamma(n_topics * alpha) - n_topics * math.lgamma(alpha)
 
 
-@_jit()
+@_inner()
 def half_steps(m, beta, alpha, gamma, weight, mixture, gap, residual):
     """Take eta = log(weight) to s(eta), gamma = alpha + s and back: write gamma, mixture and eta(gamma) - eta.
 
@@ -286,7 +291,7 @@ def half_steps(m, beta, alpha, gamma, weight, mixture, gap, residual):
     return largest
 
 
-@_jit()
+@_inner()
 def newton_step(curvature, residual, weight):
     """Remove a residual r of the fixed point to first order: add d eta = A r to log(weight), in place."""
     for k in range(weight.size):
@@ -296,7 +301,7 @@ def newton_step(curvature, residual, weight):
         weight[k] *= math.exp(min(max(step, -LONGEST_STEP), LONGEST_STEP))
 
 
-@_jit()
+@_inner()
 def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
     """Maximise J(m, .) from the warm start eta = log(weight), in place; equals `bound.ve_step`.
 
@@ -343,7 +348,7 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
     climb(m, beta, alpha, gamma, weight, curvature, mixture)
 
 
-@_jit()
+@_inner()
 def climb(m, beta, alpha, gamma, weight, curvature, mixture):
     """Go on where `ve_step` found no way: Newton's steps, shortened until they do not lower the bound."""
     n_topics = gamma.size
@@ -382,10 +387,11 @@ def climb(m, beta, alpha, gamma, weight, curvature, mixture):
     curvature[0, 0] = np.nan
 
 
-@_jit_sums()
+@_inner_sums()
 def spread_column(state, q, mixture):
-    """Write U_qv = phi_qv' A_q phi_qv into column q of `state.spread`, and raise `state.spread_max` where needed."""
+    """Write U_qv = phi_qv' A_q phi_qv into its column of the tables, and raise the column of maxima where needed."""
     n_topics, n_features = state.beta.shape
+    n_clusters = state.sizes.size
     beta = state.beta
     factor = np.empty((n_topics, n_topics))
     for k in range(n_topics):
@@ -408,13 +414,14 @@ def spread_column(state, q, mixture):
                 total[v - start] += inner[v - start] * beta[k, v]
         for v in range(start, stop):
             u = total[v - start] / (mixture[v] * mixture[v]) if mixture[v] > 0.0 else 0.0
-            state.spread[v, q] = u
-            state.spread_max[v] = max(state.spread_max[v], u)
+            state.tables[v, n_clusters + 1 + q] = u
+            state.tables[v, n_clusters] = max(state.tables[v, n_clusters], u)
 
 
 @_jit()
 def refresh_cluster(state, q, with_tables):
     """Bring gamma, J, A and, for the screened evaluator, the table columns of cluster q up to date, in place."""
+    n_clusters = state.sizes.size
     mixture = np.empty(state.beta.shape[1])
     m = state.counts[q]
     gamma = state.gamma[q]
@@ -437,27 +444,28 @@ def refresh_cluster(state, q, with_tables):
             state.coupling[q, k, k] -= trigamma(gamma[k])
         for v in range(mixture.size):
             # A feature without probability is absent from the data: its entry is never used.
-            state.log_mixture[v, q] = math.log(mixture[v]) if mixture[v] > 0.0 else 0.0
+            state.tables[v, q] = math.log(mixture[v]) if mixture[v] > 0.0 else 0.0
         if is_expandable:
             spread_column(state, q, mixture)
         else:  # nothing bounds the second-order term: let no move be dropped
             curvature[0, 0] = np.nan
             state.coupling[q, 0, 0] = np.nan
             for v in range(mixture.size):
-                state.spread[v, q] = np.inf
-                state.spread_max[v] = np.inf
+                state.tables[v, n_clusters + 1 + q] = np.inf
+                state.tables[v, n_clusters] = np.inf
     fill(state.drift[q], 0.0)
     state.moved[q] = 0.0
 
 
 @_jit()
 def tighten_spread(state):
-    """Set `state.spread_max` to the maximum of each row of `state.spread`."""
-    for v in range(state.spread.shape[0]):
+    """Set the tables' column of maxima to the largest U_qv over the clusters."""
+    n_clusters = state.sizes.size
+    for v in range(state.tables.shape[0]):
         largest = 0.0
-        for q in range(state.spread.shape[1]):
-            largest = max(largest, state.spread[v, q])
-        state.spread_max[v] = largest
+        for q in range(n_clusters):
+            largest = max(largest, state.tables[v, n_clusters + 1 + q])
+        state.tables[v, n_clusters] = largest
 
 
 @_jit()
@@ -504,7 +512,7 @@ def move_row(state, i, new):
     state.labels[i] = new
 
 
-@_jit_sums()
+@_inner_sums()
 def row_topic_counts(state, i, q, s):
     """Write s_q(d)_k = sum_v d_v phi_qvk of row i into `s`."""
     n_topics = s.size
@@ -522,9 +530,10 @@ def row_topic_counts(state, i, q, s):
         s[k] *= weight[k]
 
 
-@_jit()
+@_inner()
 def expansion(state, q, s, sign, first):
-    """Return the change of max J of cluster q at M_q + sign d, closed form to second order, and a bound on its error.
+    """Return the change of max J of cluster q at M_q + sign d, right to second order, and how far below and above the
+    truth may be.
 
     `first` is G_q(d) and `s` is s_q(d). With the responsibilities of all tokens held fixed, the change is exactly
     ``sign (G(d) - s' eta) + log B(gamma + sign s) - log B(gamma)``, B the multivariate beta function; letting them go
@@ -532,14 +541,15 @@ def expansion(state, q, s, sign, first):
     where no feature is shared, however small the cluster. Rows D moved since the last refresh enter through
     their drift s_q(D) in the same way.
 
-    The error's bound is no theorem: it holds with a margin on the problems of ``tests/engine/test_expansion.py``.
+    The errors' bounds are no theorem: they are shares of the second-order terms, measured in
+    ``tests/engine/test_expansion.py``, and widened once more before the search declares convergence.
     """
     drift = state.drift[q]
     coupling = state.coupling[q]
     released = 0.5 * quadratic(coupling, s, s)
     change = sign * (first + quadratic(coupling, s, drift)) + released
     if math.isnan(change):  # no curvature at this point: leave the move to the exact evaluator
-        return 0.0, np.inf
+        return 0.0, np.inf, np.inf
     before = 0.0
     after = 0.0
     frozen = 0.0
@@ -555,36 +565,94 @@ def expansion(state, q, s, sign, first):
         ratio = max(ratio, far / min(end, state.gamma[q, k]))
     change -= math.lgamma(after) - math.lgamma(before)
     if s.size == 1:
-        return change, 0.0
+        return change, 0.0, 0.0
     share = (abs(after - before) + state.moved[q]) / min(after, before)
-    released += abs(quadratic(coupling, s, drift))
-    error = released * min(1.0, ERROR_GROWTH * ratio) + FROZEN_ERROR * 0.5 * frozen * min(1.0, ERROR_GROWTH * share)
-    return change, error
+    error = FROZEN_ERROR * 0.5 * frozen * min(1.0, ERROR_GROWTH * share)
+    released = (released + abs(quadratic(coupling, s, drift))) * min(1.0, ERROR_GROWTH * ratio)
+    # The curvature falls along an addition and grows along a removal, so that the expansion errs to one side.
+    if sign > 0.0:
+        return change, error + released, error + FAR_SIDE * released
+    return change, error + FAR_SIDE * released, error + released
 
 
-@_jit()
-def exact_change(state, i, q, sign, m, gamma, weight, curvature, mixture):
+@_inner()
+def exact_change(state, i, q, sign, support, position):
     """Return max J at M_q + sign d minus max J at M_q, d being row i; M_q must be fresh.
 
-    The arguments after `sign` are work space, of shapes (V,), (K,), (K,), (K, K), (V,).
+    `support` lists the features with counts in cluster q, and `position` (V,) is work space filled with -1. A cluster of
+    few features is evaluated on these and the row's alone.
     """
-    copy_into(m, state.counts[q])
-    for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
-        m[state.rows.indices[p]] += sign * float(state.rows.data[p])
-    for k in range(gamma.size):
+    n_topics, n_features = state.beta.shape
+    start = state.rows.indptr[i]
+    stop = state.rows.indptr[i + 1]
+    gamma = np.empty(n_topics)
+    weight = np.empty(n_topics)
+    curvature = np.empty((n_topics, n_topics))
+    for k in range(n_topics):
         copy_into(curvature[k], state.curvature[q, k])
     copy_into(weight, state.weight[q])
     if not math.isnan(curvature[0, 0]):
         # The first Newton step needs no pass over the features: its residual is s_q(d).
         row_topic_counts(state, i, q, gamma)
-        for k in range(gamma.size):
+        for k in range(n_topics):
             gamma[k] *= sign
         newton_step(curvature, gamma, weight)
-    ve_step(m, state.beta, state.alpha, gamma, weight, curvature, mixture)
+    size = support.size + stop - start
+    is_compact = 2 * size < n_features
+    if is_compact:
+        size = support.size
+        for j in range(support.size):
+            position[support[j]] = j
+        for p in range(start, stop):
+            if position[state.rows.indices[p]] < 0:
+                position[state.rows.indices[p]] = size
+                size += 1
+    else:
+        size = n_features
+    m = np.zeros(size)
+    mixture = np.empty(size)
+    beta = np.empty((n_topics, size)) if is_compact else state.beta
+    for j in range(support.size):
+        v = support[j]
+        m[position[v] if is_compact else v] = state.counts[q, v]
+    for p in range(start, stop):
+        v = state.rows.indices[p]
+        m[position[v] if is_compact else v] += sign * state.rows.data[p]
+    if is_compact:
+        for j in range(support.size):
+            gather_feature(state.beta_rows, support[j], position, beta)
+        for p in range(start, stop):
+            gather_feature(state.beta_rows, state.rows.indices[p], position, beta)
+    ve_step(m, beta, state.alpha, gamma, weight, curvature, mixture)
     return cluster_value(m, state.alpha, gamma, weight, mixture) - state.value[q]
 
 
-@_jit()
+@_inner()
+def gather_feature(beta_rows, v, position, beta):
+    """Copy feature v into its column of the compact topics, once, and clear its position."""
+    if position[v] >= 0:
+        for k in range(beta_rows.shape[1]):
+            beta[k, position[v]] = beta_rows[v, k]
+        position[v] = -1
+
+
+@_inner()
+def cluster_support(state, q):
+    """Return the features with counts in cluster q, in order."""
+    size = 0
+    for v in range(state.counts.shape[1]):
+        if state.counts[q, v] > 0.0:
+            size += 1
+    support = np.empty(size, dtype=np.int32)
+    size = 0
+    for v in range(state.counts.shape[1]):
+        if state.counts[q, v] > 0.0:
+            support[size] = v
+            size += 1
+    return support
+
+
+@_inner()
 def size_change(state, old, new):
     """Return the change of sum_q n_q log n_q when a row goes from `old` to `new`."""
     n_old = state.sizes[old]
@@ -593,19 +661,24 @@ def size_change(state, old, new):
 
 
 @_jit()
-def exact_gain(state, i, new):
-    """Return the gain of moving row i to cluster `new`, the bound maximised anew; both clusters must be fresh."""
-    n_topics, n_features = state.beta.shape
-    m = np.empty(n_features)
-    mixture = np.empty(n_features)
-    gamma = np.empty(n_topics)
-    weight = np.empty(n_topics)
-    curvature = np.empty((n_topics, n_topics))
+def exact_gains(state, i, wanted, gains):
+    """Write the gain of moving row i to each cluster marked in `wanted` into `gains`, the bound maximised anew.
+
+    All clusters concerned must be fresh.
+    """
+    position = np.full(state.beta.shape[1], -1, dtype=np.int32)
     old = state.labels[i]
-    gain = size_change(state, old, new)
-    gain += exact_change(state, i, old, -1.0, m, gamma, weight, curvature, mixture)
-    gain += exact_change(state, i, new, 1.0, m, gamma, weight, curvature, mixture)
-    return gain
+    removal = 0.0
+    # The removal comes first. One call serves both ends of a move, or the compiler would copy the whole VE-step.
+    for j in range(-1, state.sizes.size):
+        if j == old or j >= 0 and not wanted[j]:
+            continue
+        q = old if j < 0 else j
+        change = exact_change(state, i, q, -1.0 if j < 0 else 1.0, cluster_support(state, q), position)
+        if j < 0:
+            removal = change
+        else:
+            gains[q] = removal + change + size_change(state, old, q)
 
 
 # --- sweeps -----------------------------------------------------------------------------------------------------
@@ -617,27 +690,19 @@ def sweep_exact(state, min_gain, block):
 
     Returns the number of moves.
     """
-    n_topics, n_features = state.beta.shape
-    m = np.empty(n_features)
-    mixture = np.empty(n_features)
-    gamma = np.empty(n_topics)
-    weight = np.empty(n_topics)
-    curvature = np.empty((n_topics, n_topics))
+    gains = np.empty(state.sizes.size)
+    wanted = np.ones(state.sizes.size, dtype=np.bool_)
     n_moves = 0
     for i in block:
         old = state.labels[i]
         if state.sizes[old] == 1:
             continue
-        removal = exact_change(state, i, old, -1.0, m, gamma, weight, curvature, mixture)
-        best_gain = min_gain
+        exact_gains(state, i, wanted, gains)
+        gains[old] = min_gain
         best = old
-        for q in range(state.sizes.size):
-            if q != old:
-                gain = removal + size_change(state, old, q)
-                gain += exact_change(state, i, q, 1.0, m, gamma, weight, curvature, mixture)
-                if gain > best_gain:
-                    best_gain = gain
-                    best = q
+        for q in range(gains.size):
+            if gains[q] > gains[best]:
+                best = q
         if best != old:
             move_row(state, i, best)
             refresh_cluster(state, old, False)
@@ -646,7 +711,7 @@ def sweep_exact(state, min_gain, block):
     return n_moves
 
 
-@_jit_sums()
+@_inner_sums()
 def screen_row(state, i, first):
     """Write G_q(d) of row i for every cluster into `first`; return L_d and bounds on the second-order terms.
 
@@ -662,25 +727,28 @@ def screen_row(state, i, first):
         v = state.rows.indices[p]
         x = float(state.rows.data[p])
         for q in range(n_clusters):
-            first[q] += x * state.log_mixture[v, q]
+            first[q] += x * state.tables[v, q]
         length += x
-        own += x * state.spread[v, old]
-        largest += x * state.spread_max[v]
+        own += x * state.tables[v, n_clusters + 1 + old]
+        largest += x * state.tables[v, n_clusters]
     return length, 0.5 * length * own, 0.5 * length * largest
 
 
-@_jit_sums()
-def spread_row(state, i, q):
-    """Return sum_v d_v U_qv of row i."""
-    total = 0.0
+@_inner_sums()
+def spread_row(state, i, spread):
+    """Write sum_v d_v U_qv of row i for every cluster into `spread`."""
+    offset = spread.size + 1
+    fill(spread, 0.0)
     for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
-        total += state.rows.data[p] * state.spread[state.rows.indices[p], q]
-    return total
+        v = state.rows.indices[p]
+        x = float(state.rows.data[p])
+        for q in range(spread.size):
+            spread[q] += x * state.tables[v, offset + q]
 
 
 @_jit()
-def propose(state, min_gain, caution, block, target, gain, is_open):
-    """Write the best move of each row of `block` against the frozen state into `target` (-1: none) and `gain`.
+def propose(state, min_gain, caution, block, target, is_open):
+    """Write the best move of each row of `block` against the frozen state into `target`, -1 for none.
 
     Clusters are dropped by the true bound on their second-order term first; the rest are expanded to second order.
     `is_open` marks the rows for which the expansion's error leaves the decision open, against staying or between
@@ -689,123 +757,142 @@ def propose(state, min_gain, caution, block, target, gain, is_open):
     n_clusters = state.sizes.size
     first = np.empty(n_clusters)
     estimate = np.empty(n_clusters)
-    error = np.empty(n_clusters)
+    below = np.empty(n_clusters)
+    above = np.empty(n_clusters)
     s = np.empty(state.beta.shape[0])
     for b in range(block.size):
         i = block[b]
         target[b] = -1
-        gain[b] = min_gain
         is_open[b] = False
         old = state.labels[i]
         if state.sizes[old] == 1:
             continue
-        best = expand_row(state, i, min_gain, caution, first, s, estimate, error)
+        best = expand_row(state, i, min_gain, caution, first, s, estimate, below, above)
         if best < 0:
             continue
-        is_certain = estimate[best] - error[best] > min_gain
-        floor = max(min_gain, estimate[best] - error[best])
+        floor = max(min_gain, estimate[best] - below[best] - below[old])
+        is_certain = floor > min_gain
         has_stale = state.moved[old] > 0.0
         for q in range(n_clusters):
-            if estimate[q] + error[q] > floor:
+            if q != old and estimate[q] + above[q] + above[old] > floor:
                 is_open[b] |= q != best or not is_certain
                 has_stale |= state.moved[q] > 0.0
         # A stale cluster has no exact value to settle by: the move is proposed as it stands and weighed on applying.
         is_open[b] &= not has_stale
         if estimate[best] > min_gain:
             target[b] = best
-            gain[b] = estimate[best]
 
 
-@_jit()
-def expand_row(state, i, min_gain, caution, first, s, estimate, error):
-    """Write second-order gains of row i and bounds on their errors into `estimate` and `error`; return the best cluster.
+@_inner()
+def expand_row(state, i, min_gain, caution, first, s, estimate, below, above):
+    """Write the second-order gains of row i and how far below and above the truth may be; return the best cluster.
 
-    Clusters that the bound on their second-order term rules out keep minus infinity; -1 if that leaves none.
-    `first` (Q,) and `s` (K,) are work space.
+    The errors are those of the addition; the removal's own stand at the row's own cluster, and its change in
+    `estimate` there. Clusters that the bound on their second-order term rules out keep minus infinity; -1 if that leaves
+    none. `first` (Q,) and `s` (K,) are work space.
     """
     old = state.labels[i]
     length, own, largest = screen_row(state, i, first)
     # The removal's second-order term grows on the way to M_old - d, at the most to twice its mean (a topic that
     # vanishes with the row); an addition's falls.
     removal = 2.0 * caution * own - first[old]
-    removal_error = 0.0
-    is_removal_known = False
-    best = -1
+    highest = -np.inf
     for q in range(first.size):
         estimate[q] = -np.inf
-        error[q] = 0.0
-        rest = first[q] + size_change(state, old, q) - min_gain
-        if q == old or rest + caution * largest + removal + removal_error <= 0.0:
+        if q != old:
+            highest = max(highest, first[q] + size_change(state, old, q))
+    if highest + caution * largest + removal <= min_gain:
+        return -1
+    spread_row(state, i, above)
+    above[old] = 0.0
+    best = -1
+    is_removal_known = False
+    for q in range(first.size):
+        sizes = size_change(state, old, q) - min_gain
+        if q == old or first[q] + sizes + caution * 0.5 * length * above[q] + removal + above[old] <= 0.0:
+            continue
+        row_topic_counts(state, i, q, s)
+        change, below[q], above[q] = expansion(state, q, s, 1.0, first[q])
+        below[q] *= caution
+        above[q] *= caution
+        if change + above[q] + sizes + removal + above[old] <= 0.0:
             continue
         if not is_removal_known:
             row_topic_counts(state, i, old, s)
-            removal, removal_error = expansion(state, old, s, -1.0, first[old])
-            removal_error *= caution
+            removal, below[old], above[old] = expansion(state, old, s, -1.0, first[old])
+            below[old] *= caution
+            above[old] *= caution
             is_removal_known = True
-        if rest + caution * 0.5 * length * spread_row(state, i, q) + removal + removal_error <= 0.0:
-            continue
-        row_topic_counts(state, i, q, s)
-        change, change_error = expansion(state, q, s, 1.0, first[q])
-        estimate[q] = removal + change + size_change(state, old, q)
-        error[q] = removal_error + caution * change_error
+        estimate[q] = removal + change + sizes + min_gain
         if best < 0 or estimate[q] > estimate[best]:
             best = q
+    estimate[old] = removal
     return best
 
 
 @_jit()
-def settle(state, min_gain, caution, block, target, gain):
-    """Write the best move of each row of `block` into `target` and `gain`, every open move evaluated exactly."""
-    n_topics, n_features = state.beta.shape
-    first = np.empty(state.sizes.size)
-    estimate = np.empty(state.sizes.size)
-    error = np.empty(state.sizes.size)
-    m = np.empty(n_features)
-    mixture = np.empty(n_features)
-    gamma = np.empty(n_topics)
-    weight = np.empty(n_topics)
-    curvature = np.empty((n_topics, n_topics))
+def settle(state, min_gain, caution, block, target):
+    """Write the best move of each open row of `block` into `target`, -1 for none.
+
+    One end of a move after the other is evaluated exactly, the more uncertain first, until it is known to gain or not.
+    """
+    n_clusters = state.sizes.size
+    first = np.empty(n_clusters)
+    estimate = np.empty(n_clusters)
+    below = np.empty(n_clusters)
+    above = np.empty(n_clusters)
+    s = np.empty(state.beta.shape[0])
+    position = np.full(state.beta.shape[1], -1, dtype=np.int32)
+    supports = [cluster_support(state, q) for q in range(n_clusters)]
     for b in range(block.size):
         i = block[b]
         old = state.labels[i]
-        best = expand_row(state, i, min_gain, caution, first, gamma, estimate, error)
-        floor = max(min_gain, estimate[best] - error[best])
+        best = expand_row(state, i, min_gain, caution, first, s, estimate, below, above)
+        removal = estimate[old]
+        floor = max(min_gain, estimate[best] - below[best] - below[old])
         target[b] = -1
-        gain[b] = min_gain
-        removal = np.nan
-        for q in range(first.size + 1):
-            # One call serves both ends of a move, or the compiler would copy the whole VE-step.
-            cluster = old if q == 0 else q - 1
-            if q > 0 and (cluster == old or not estimate[cluster] + error[cluster] > floor):
+        best_gain = min_gain
+        for q in range(n_clusters):
+            if q == old or not estimate[q] + above[q] + above[old] > floor:
                 continue
-            sign = -1.0 if q == 0 else 1.0
-            change = exact_change(state, i, cluster, sign, m, gamma, weight, curvature, mixture)
-            if q == 0:
-                removal = change
-            elif removal + change + size_change(state, old, cluster) > gain[b]:
-                gain[b] = removal + change + size_change(state, old, cluster)
-                target[b] = cluster
+            addition = estimate[q] - estimate[old]
+            while True:
+                gain = removal + addition
+                if gain - below[q] - below[old] > min_gain or gain + above[q] + above[old] <= min_gain:
+                    break
+                is_removal = below[old] + above[old] > below[q] + above[q]
+                end = old if is_removal else q
+                change = exact_change(state, i, end, -1.0 if is_removal else 1.0, supports[end], position)
+                below[end] = 0.0
+                above[end] = 0.0
+                if is_removal:
+                    removal = change
+                else:
+                    addition = change + size_change(state, old, q)
+            if gain > best_gain:
+                best_gain = gain
+                target[b] = q
 
 
-@_jit_sums()
+@_inner_sums()
 def first_order(state, i, q):
     """Return G_q(d) = sum_v d_v C_qv of row i."""
     total = 0.0
     for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
-        total += state.rows.data[p] * state.log_mixture[state.rows.indices[p], q]
+        total += state.rows.data[p] * state.tables[state.rows.indices[p], q]
     return total
 
 
 @_jit()
 def expanded_gain(state, i, new):
-    """Return the second-order gain of moving row i to `new` at the current state, and a bound on its error."""
+    """Return the second-order gain of moving row i to `new` at the current state, and how far below and above it may be."""
     s = np.empty(state.beta.shape[0])
     old = state.labels[i]
     row_topic_counts(state, i, old, s)
-    removal, removal_error = expansion(state, old, s, -1.0, first_order(state, i, old))
+    removal, below, above = expansion(state, old, s, -1.0, first_order(state, i, old))
     row_topic_counts(state, i, new, s)
-    change, change_error = expansion(state, new, s, 1.0, first_order(state, i, new))
-    return removal + change + size_change(state, old, new), removal_error + change_error
+    change, change_below, change_above = expansion(state, new, s, 1.0, first_order(state, i, new))
+    return removal + change + size_change(state, old, new), below + change_below, above + change_above
 
 
 @_jit()
@@ -828,10 +915,10 @@ def apply(state, block, target, min_gain, stale_share):
             continue
         is_certain = not (is_touched[old] or is_touched[new] or state.moved[old] > 0.0 or state.moved[new] > 0.0)
         while not is_certain:
-            estimate, error = expanded_gain(state, i, new)
-            is_certain = estimate - error > min_gain
+            estimate, below, above = expanded_gain(state, i, new)
+            is_certain = estimate - below > min_gain
             stale = old if state.moved[old] > state.moved[new] else new
-            if is_certain or estimate + error <= min_gain or state.moved[stale] == 0.0:
+            if is_certain or estimate + above <= min_gain or state.moved[stale] == 0.0:
                 break
             refresh_cluster(state, stale, True)
         if not is_certain:
@@ -856,7 +943,7 @@ def assign(state, block, target):
         for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
             v = state.rows.indices[p]
             for q in range(n_clusters):
-                score[q] += state.rows.data[p] * state.log_mixture[v, q]
+                score[q] += state.rows.data[p] * state.tables[v, q]
         best = state.labels[i]
         top = score[best] + math.log(state.sizes[best])
         for q in range(n_clusters):

@@ -21,7 +21,7 @@ Rows = NDArray[np.int64]
 # Blocks grow with the data so that their overhead stays small, and depend on nothing else: the result of a search may
 # not depend on the number of threads.
 MIN_BLOCK, MAX_BLOCK, BLOCKS_PER_EPOCH = 32, 4096, 16
-STALE_SHARE = 0.05  # counts moved since a cluster's last refresh, as a share of its total, before the next
+STALE_SHARE = 0.2  # counts moved since a cluster's last refresh, as a share of its total, before the next
 ROWS_PER_TASK = 256  # rows that a thread evaluates at a time
 
 
@@ -187,12 +187,12 @@ def _caution(state: State) -> float:
 
 def _sweep_greedy(state: State, for_rows: Callable[..., None], min_gain: float, caution: float, block: Rows) -> int:
     """Propose the best move of each row of the block against the frozen state, then apply those that still gain."""
-    target, gain = np.empty(len(block), dtype=np.int32), np.empty(len(block))
+    target = np.empty(len(block), dtype=np.int32)
     is_open = np.empty(len(block), dtype=np.bool_)
-    for_rows(partial(kernels.propose, state, min_gain, caution), block, target, gain, is_open)
+    for_rows(partial(kernels.propose, state, min_gain, caution), block, target, is_open)
     if is_open.any():
         settled = np.empty(is_open.sum(), dtype=np.int32)
-        for_rows(partial(kernels.settle, state, min_gain, caution), block[is_open], settled, gain[is_open])
+        for_rows(partial(kernels.settle, state, min_gain, caution), block[is_open], settled)
         target[is_open] = settled
     return int(kernels.apply(state, block, target, min_gain, STALE_SHARE))
 

@@ -29,7 +29,9 @@ def gain(state: State, i: int, q: int) -> float:
     for stale in (old, q):
         if state.moved[stale] > 0:
             refresh(state, stale)
-    return float(kernels.exact_gain(state, i, q))
+    gains = np.zeros(state.n_clusters)
+    kernels.exact_gains(state, i, np.arange(state.n_clusters) == q, gains)
+    return float(gains[q])
 
 
 def move(state: State, i: int, q: int) -> None:

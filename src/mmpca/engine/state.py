@@ -32,9 +32,9 @@ class State(NamedTuple):
     value: Array  # J(M_q, gamma_q), (Q,)
     curvature: Array  # A_q, (Q, K, K)
     coupling: Array  # A_q - T_q, what overlapping topics add to the curvature, (Q, K, K)
-    log_mixture: Array  # C_qv, (V, Q): clusters contiguous
-    spread: Array  # U_qv = phi_qv' A_q phi_qv, (V, Q)
-    spread_max: Array  # at least the largest U_qv over the clusters, (V,)
+    # What moves are screened with, (V, 2 Q + 1): first C_qv, then a bound on all U_qv, then U_qv = phi_qv' A_q phi_qv.
+    # One array, because a row's pass over its features reads all three.
+    tables: Array
     drift: Array  # s_q(D) of the rows D moved since the last refresh, (Q, K)
     moved: Array  # counts moved since the last refresh, (Q,)
 
@@ -72,9 +72,7 @@ def build(rows: Counts, labels: ArrayLike, *, n_clusters: int, beta: Array, alph
         value=np.zeros(n_clusters),
         curvature=np.zeros((n_clusters, n_topics, n_topics)),
         coupling=np.zeros((n_clusters, n_topics, n_topics)),
-        log_mixture=np.zeros((n_features, n_clusters)),
-        spread=np.zeros((n_features, n_clusters)),
-        spread_max=np.zeros(n_features),
+        tables=np.zeros((n_features, 2 * n_clusters + 1)),
         drift=np.zeros((n_clusters, n_topics)),
         moved=np.zeros(n_clusters),
     )
@@ -118,7 +116,8 @@ def check(state: State, rtol: float = 1e-9) -> None:
             best = cluster_bound(m, gamma, beta=state.beta, alpha=state.alpha)
             close = np.isclose(state.value[q], best, rtol=rtol, atol=rtol)
             _require(bool(close), f"J of cluster {q} is {state.value[q]}, not {best}")
-    _require(bool((state.spread <= state.spread_max[:, None]).all()), "spread_max is below a cluster's spread")
+    spread, bound_on_all = state.tables[:, state.n_clusters + 1 :], state.tables[:, state.n_clusters]
+    _require(bool((spread <= bound_on_all[:, None]).all()), "a cluster's spread exceeds the bound on all of them")
 
 
 def _require(holds: bool, message: str) -> None:
