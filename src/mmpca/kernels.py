@@ -28,6 +28,7 @@ _inner_sums = functools.partial(_jit_sums, no_cpython_wrapper=True)
 TILE = 512  # features handled at a time: the working set of a pass over topics x features stays in cache
 VE_DEFICIT = 1e-11  # the VE-step stops when the bound can still gain this many nats
 VE_MAX_ITER = 50
+VE_MAX_GUARDED = 1000  # and as many again with the bound watched at every step
 LONGEST_STEP = 10.0  # of log weights in one Newton step
 # A bound on the error of an expansion: shares of its second-order terms that grow with the change (see `expansion`).
 ERROR_GROWTH = 3.0
@@ -308,17 +309,35 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
     `curvature` is A of a nearby maximum, or its first entry is NaN: steps use it as long as they converge fast (then a
     step costs one pass over the topics) and replace it by A at the current point when they do not. What can still be
     gained is r' A r / 2, so that is what decides the stop. Fixed-point steps, which never lower the bound, take over
-    where Newton's do not converge. On return gamma, weight and mixture belong together as in `cluster_value`.
+    where Newton's do not converge; where that is slow as well, Newton's steps are shortened until they do not lower it
+    either. On return gamma, weight and mixture belong together as in `cluster_value`.
     """
     n_topics = gamma.size
     gap = np.empty(n_topics)
     residual = np.empty(n_topics)
+    anchor = np.empty(n_topics)
+    fixed = np.empty(n_topics)
+    step = np.empty(n_topics)
     is_fresh = False  # the curvature was computed here, not taken over
     last = np.inf
     n_fixed = 0  # fixed-point steps to take before Newton's are tried again
     n_failures = 0
-    for _ in range(VE_MAX_ITER):
+    best = -np.inf
+    length = 1.0
+    for iteration in range(VE_MAX_ITER + VE_MAX_GUARDED):
         largest = half_steps(m, beta, alpha, gamma, weight, mixture, gap, residual)
+        is_guarded = iteration >= VE_MAX_ITER
+        if is_guarded:
+            value = cluster_value(m, alpha, gamma, weight, mixture)
+            if value < best - 1e-14 * abs(best):
+                length *= 0.25
+                for k in range(n_topics):
+                    weight[k] = anchor[k] * math.exp(length * step[k] if length > 1e-3 else fixed[k])
+                continue
+            best = value
+            length = min(1.0, 4.0 * length)
+            copy_into(anchor, weight)
+            copy_into(fixed, gap)
         if largest < 1e-14:
             return
         deficit = np.inf
@@ -327,15 +346,15 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
         is_near = deficit <= VE_DEFICIT
         if is_near and (is_fresh or largest < 1e-6):  # a curvature from elsewhere may take a large residual for small
             return
-        if n_fixed == 0 and (is_near or not deficit < 0.05 * last):
-            is_astray = is_fresh and deficit > last
+        if n_fixed == 0 and (is_guarded or is_near or not deficit < 0.05 * last):
+            is_astray = is_fresh and deficit > last and not is_guarded
             is_fresh = not is_astray and topic_curvature(m, beta, alpha, gamma, weight, mixture, curvature)
             deficit = 0.5 * quadratic(curvature, residual, residual) if is_fresh else np.inf
             if deficit <= VE_DEFICIT:
                 return
             if not is_fresh:
                 n_failures += 1
-                n_fixed = 2 * n_failures
+                n_fixed = 1 if is_guarded else 2 * n_failures
         if n_fixed > 0:
             n_fixed -= 1
             curvature[0, 0] = np.nan
@@ -345,59 +364,22 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
         else:
             last = deficit
             newton_step(curvature, residual, weight)
-    climb(m, beta, alpha, gamma, weight, curvature, mixture)
-
-
-@_inner()
-def climb(m, beta, alpha, gamma, weight, curvature, mixture):
-    """Go on where `ve_step` found no way: Newton's steps, shortened until they do not lower the bound."""
-    n_topics = gamma.size
-    gap = np.empty(n_topics)
-    residual = np.empty(n_topics)
-    anchor = np.empty(n_topics)
-    step = np.empty(n_topics)
-    fixed = np.empty(n_topics)
-    best = -np.inf
-    length = 1.0
-    for _ in range(20 * VE_MAX_ITER):
-        largest = half_steps(m, beta, alpha, gamma, weight, mixture, gap, residual)
-        value = cluster_value(m, alpha, gamma, weight, mixture)
-        if value < best - 1e-14 * abs(best):
-            length *= 0.25
+        if is_guarded:
             for k in range(n_topics):
-                weight[k] = anchor[k] * math.exp(length * step[k] if length > 1e-3 else fixed[k])
-            continue
-        if largest < 1e-13:
-            return
-        best = value
-        copy_into(anchor, weight)
-        copy_into(fixed, gap)
-        if topic_curvature(m, beta, alpha, gamma, weight, mixture, curvature):
-            if 0.5 * quadratic(curvature, residual, residual) <= VE_DEFICIT:
-                return
-            newton_step(curvature, residual, weight)
-            length = min(1.0, 4.0 * length)
-        else:
-            for k in range(n_topics):
-                weight[k] *= math.exp(gap[k])
-            length = 1.0
-        for k in range(n_topics):
-            step[k] = math.log(weight[k] / anchor[k])
-            weight[k] = anchor[k] * math.exp(length * step[k])
-    curvature[0, 0] = np.nan
+                step[k] = math.log(weight[k] / anchor[k])
+                weight[k] = anchor[k] * math.exp(length * step[k])
 
 
 @_inner_sums()
-def spread_column(state, q, mixture):
+def spread_column(beta, weight, curvature, mixture, tables, q):
     """Write U_qv = phi_qv' A_q phi_qv into its column of the tables, and raise the column of maxima where needed."""
-    n_topics, n_features = state.beta.shape
-    n_clusters = state.sizes.size
-    beta = state.beta
+    n_topics, n_features = beta.shape
+    n_clusters = tables.shape[1] // 2
     factor = np.empty((n_topics, n_topics))
     for k in range(n_topics):
         for j in range(k):
-            factor[k, j] = 2.0 * state.curvature[q, k, j] * state.weight[q, k] * state.weight[q, j]
-        factor[k, k] = state.curvature[q, k, k] * state.weight[q, k] ** 2
+            factor[k, j] = 2.0 * curvature[k, j] * weight[k] * weight[j]
+        factor[k, k] = curvature[k, k] * weight[k] ** 2
     inner = np.empty(TILE)
     total = np.empty(TILE)
     for start in range(0, n_features, TILE):
@@ -414,8 +396,8 @@ def spread_column(state, q, mixture):
                 total[v - start] += inner[v - start] * beta[k, v]
         for v in range(start, stop):
             u = total[v - start] / (mixture[v] * mixture[v]) if mixture[v] > 0.0 else 0.0
-            state.tables[v, n_clusters + 1 + q] = u
-            state.tables[v, n_clusters] = max(state.tables[v, n_clusters], u)
+            tables[v, n_clusters + 1 + q] = u
+            tables[v, n_clusters] = max(tables[v, n_clusters], u)
 
 
 @_jit()
@@ -446,7 +428,7 @@ def refresh_cluster(state, q, with_tables):
             # A feature without probability is absent from the data: its entry is never used.
             state.tables[v, q] = math.log(mixture[v]) if mixture[v] > 0.0 else 0.0
         if is_expandable:
-            spread_column(state, q, mixture)
+            spread_column(state.beta, weight, curvature, mixture, state.tables, q)
         else:  # nothing bounds the second-order term: let no move be dropped
             curvature[0, 0] = np.nan
             state.coupling[q, 0, 0] = np.nan
@@ -492,9 +474,9 @@ def move_row(state, i, new):
     """Move row i to cluster `new` in place: labels, sizes, counts and the drift of both clusters' expansions."""
     old = state.labels[i]
     s = np.empty(state.beta.shape[0])
-    row_topic_counts(state, i, old, s)
+    row_topic_counts(state.rows, i, state.beta_rows, state.weight[old], s)
     add_into(state.drift[old], s, -1.0)
-    row_topic_counts(state, i, new, s)
+    row_topic_counts(state.rows, i, state.beta_rows, state.weight[new], s)
     add_into(state.drift[new], s, 1.0)
     total = 0.0
     for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
@@ -513,39 +495,35 @@ def move_row(state, i, new):
 
 
 @_inner_sums()
-def row_topic_counts(state, i, q, s):
-    """Write s_q(d)_k = sum_v d_v phi_qvk of row i into `s`."""
+def row_topic_counts(rows, i, beta_rows, weight, s):
+    """Write s(d)_k = sum_v d_v phi_vk of row i into `s`, phi being that of the cluster with these weights."""
     n_topics = s.size
-    weight = state.weight[q]
     fill(s, 0.0)
-    for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
-        v = state.rows.indices[p]
+    for p in range(rows.indptr[i], rows.indptr[i + 1]):
+        v = rows.indices[p]
         mixture = 0.0
         for k in range(n_topics):
-            mixture += weight[k] * state.beta_rows[v, k]
-        ratio = state.rows.data[p] / mixture
+            mixture += weight[k] * beta_rows[v, k]
+        ratio = rows.data[p] / mixture
         for k in range(n_topics):
-            s[k] += ratio * state.beta_rows[v, k]
+            s[k] += ratio * beta_rows[v, k]
     for k in range(n_topics):
         s[k] *= weight[k]
 
 
 @_inner()
-def expansion(state, q, s, sign, first):
-    """Return the change of max J of cluster q at M_q + sign d, right to second order, and how far below and above the
-    truth may be.
+def expansion(alpha, gamma, weight, coupling, drift, moved, s, sign, first):
+    """Return the change of max J at M + sign d, right to second order, and how far below and above the truth may be.
 
-    `first` is G_q(d) and `s` is s_q(d). With the responsibilities of all tokens held fixed, the change is exactly
+    `first` is G(d) and `s` is s(d) for the row d; what stands before them belongs to the cluster. With the responsibilities of all tokens held fixed, the change is exactly
     ``sign (G(d) - s' eta) + log B(gamma + sign s) - log B(gamma)``, B the multivariate beta function; letting them go
     adds ``s' (A - T) s / 2`` to second order. So the error is of third order in the overlap of the topics alone: none
     where no feature is shared, however small the cluster. Rows D moved since the last refresh enter through
-    their drift s_q(D) in the same way.
+    their drift s(D) in the same way.
 
     The errors' bounds are no theorem: they are shares of the second-order terms, measured in
     ``tests/engine/test_expansion.py``, and widened once more before the search declares convergence.
     """
-    drift = state.drift[q]
-    coupling = state.coupling[q]
     released = 0.5 * quadratic(coupling, s, s)
     change = sign * (first + quadratic(coupling, s, drift)) + released
     if math.isnan(change):  # no curvature at this point: leave the move to the exact evaluator
@@ -555,24 +533,40 @@ def expansion(state, q, s, sign, first):
     frozen = 0.0
     ratio = 0.0
     for k in range(s.size):
-        start = max(state.gamma[q, k] + drift[k], 0.5 * state.alpha)
-        end = max(start + sign * s[k], 0.5 * state.alpha)
+        start = max(gamma[k] + drift[k], 0.5 * alpha)
+        end = max(start + sign * s[k], 0.5 * alpha)
         before += start
         after += end
-        change += math.lgamma(end) - math.lgamma(start) - sign * s[k] * math.log(state.weight[q, k])
+        change += math.lgamma(end) - math.lgamma(start) - sign * s[k] * math.log(weight[k])
         frozen += s[k] * s[k] / start
         far = s[k] + abs(drift[k])
-        ratio = max(ratio, far / min(end, state.gamma[q, k]))
+        ratio = max(ratio, far / min(end, gamma[k]))
     change -= math.lgamma(after) - math.lgamma(before)
     if s.size == 1:
         return change, 0.0, 0.0
-    share = (abs(after - before) + state.moved[q]) / min(after, before)
+    share = (abs(after - before) + moved) / min(after, before)
     error = FROZEN_ERROR * 0.5 * frozen * min(1.0, ERROR_GROWTH * share)
     released = (released + abs(quadratic(coupling, s, drift))) * min(1.0, ERROR_GROWTH * ratio)
     # The curvature falls along an addition and grows along a removal, so that the expansion errs to one side.
     if sign > 0.0:
         return change, error + released, error + FAR_SIDE * released
     return change, error + FAR_SIDE * released, error + released
+
+
+@_inner()
+def expand_end(state, q, s, sign, first):
+    """Call `expansion` for cluster q."""
+    return expansion(
+        state.alpha,
+        state.gamma[q],
+        state.weight[q],
+        state.coupling[q],
+        state.drift[q],
+        state.moved[q],
+        s,
+        sign,
+        first,
+    )
 
 
 @_inner()
@@ -593,7 +587,7 @@ def exact_change(state, i, q, sign, support, position):
     copy_into(weight, state.weight[q])
     if not math.isnan(curvature[0, 0]):
         # The first Newton step needs no pass over the features: its residual is s_q(d).
-        row_topic_counts(state, i, q, gamma)
+        row_topic_counts(state.rows, i, state.beta_rows, state.weight[q], gamma)
         for k in range(n_topics):
             gamma[k] *= sign
         newton_step(curvature, gamma, weight)
@@ -637,27 +631,21 @@ def gather_feature(beta_rows, v, position, beta):
 
 
 @_inner()
-def cluster_support(state, q):
-    """Return the features with counts in cluster q, in order."""
+def cluster_support(m, support):
+    """Write the features with counts in a cluster into `support`, in order; return their number."""
     size = 0
-    for v in range(state.counts.shape[1]):
-        if state.counts[q, v] > 0.0:
-            size += 1
-    support = np.empty(size, dtype=np.int32)
-    size = 0
-    for v in range(state.counts.shape[1]):
-        if state.counts[q, v] > 0.0:
-            support[size] = v
-            size += 1
-    return support
+    for v in range(m.size):
+        support[size] = v
+        size += m[v] > 0.0
+    return size
 
 
 @_inner()
-def size_change(state, old, new):
+def size_change(sizes, old, new):
     """Return the change of sum_q n_q log n_q when a row goes from `old` to `new`."""
-    n_old = state.sizes[old]
-    n_new = state.sizes[new]
-    return xlogx(n_old - 1.0) - xlogx(float(n_old)) + xlogx(n_new + 1.0) - xlogx(float(n_new))
+    n_old = float(sizes[old])
+    n_new = float(sizes[new])
+    return xlogx(n_old - 1.0) - xlogx(n_old) + xlogx(n_new + 1.0) - xlogx(n_new)
 
 
 @_jit()
@@ -667,6 +655,7 @@ def exact_gains(state, i, wanted, gains):
     All clusters concerned must be fresh.
     """
     position = np.full(state.beta.shape[1], -1, dtype=np.int32)
+    support = np.empty(state.beta.shape[1], dtype=np.int32)
     old = state.labels[i]
     removal = 0.0
     # The removal comes first. One call serves both ends of a move, or the compiler would copy the whole VE-step.
@@ -674,11 +663,12 @@ def exact_gains(state, i, wanted, gains):
         if j == old or j >= 0 and not wanted[j]:
             continue
         q = old if j < 0 else j
-        change = exact_change(state, i, q, -1.0 if j < 0 else 1.0, cluster_support(state, q), position)
+        size = cluster_support(state.counts[q], support)
+        change = exact_change(state, i, q, -1.0 if j < 0 else 1.0, support[:size], position)
         if j < 0:
             removal = change
         else:
-            gains[q] = removal + change + size_change(state, old, q)
+            gains[q] = removal + change + size_change(state.sizes, old, q)
 
 
 # --- sweeps -----------------------------------------------------------------------------------------------------
@@ -712,38 +702,37 @@ def sweep_exact(state, min_gain, block):
 
 
 @_inner_sums()
-def screen_row(state, i, first):
+def screen_row(rows, i, tables, old, first):
     """Write G_q(d) of row i for every cluster into `first`; return L_d and bounds on the second-order terms.
 
     The two bounds are 1/2 L_d sum_v d_v U_qv for the row's own cluster and, at the most, for any cluster.
     """
     n_clusters = first.size
-    old = state.labels[i]
     fill(first, 0.0)
     length = 0.0
     own = 0.0
     largest = 0.0
-    for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
-        v = state.rows.indices[p]
-        x = float(state.rows.data[p])
+    for p in range(rows.indptr[i], rows.indptr[i + 1]):
+        v = rows.indices[p]
+        x = float(rows.data[p])
         for q in range(n_clusters):
-            first[q] += x * state.tables[v, q]
+            first[q] += x * tables[v, q]
         length += x
-        own += x * state.tables[v, n_clusters + 1 + old]
-        largest += x * state.tables[v, n_clusters]
+        own += x * tables[v, n_clusters + 1 + old]
+        largest += x * tables[v, n_clusters]
     return length, 0.5 * length * own, 0.5 * length * largest
 
 
 @_inner_sums()
-def spread_row(state, i, spread):
+def spread_row(rows, i, tables, spread):
     """Write sum_v d_v U_qv of row i for every cluster into `spread`."""
     offset = spread.size + 1
     fill(spread, 0.0)
-    for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
-        v = state.rows.indices[p]
-        x = float(state.rows.data[p])
+    for p in range(rows.indptr[i], rows.indptr[i + 1]):
+        v = rows.indices[p]
+        x = float(rows.data[p])
         for q in range(spread.size):
-            spread[q] += x * state.tables[v, offset + q]
+            spread[q] += x * tables[v, offset + q]
 
 
 @_jit()
@@ -792,7 +781,7 @@ def expand_row(state, i, min_gain, caution, first, s, estimate, below, above):
     none. `first` (Q,) and `s` (K,) are work space.
     """
     old = state.labels[i]
-    length, own, largest = screen_row(state, i, first)
+    length, own, largest = screen_row(state.rows, i, state.tables, old, first)
     # The removal's second-order term grows on the way to M_old - d, at the most to twice its mean (a topic that
     # vanishes with the row); an addition's falls.
     removal = 2.0 * caution * own - first[old]
@@ -800,26 +789,26 @@ def expand_row(state, i, min_gain, caution, first, s, estimate, below, above):
     for q in range(first.size):
         estimate[q] = -np.inf
         if q != old:
-            highest = max(highest, first[q] + size_change(state, old, q))
+            highest = max(highest, first[q] + size_change(state.sizes, old, q))
     if highest + caution * largest + removal <= min_gain:
         return -1
-    spread_row(state, i, above)
+    spread_row(state.rows, i, state.tables, above)
     above[old] = 0.0
     best = -1
     is_removal_known = False
     for q in range(first.size):
-        sizes = size_change(state, old, q) - min_gain
+        sizes = size_change(state.sizes, old, q) - min_gain
         if q == old or first[q] + sizes + caution * 0.5 * length * above[q] + removal + above[old] <= 0.0:
             continue
-        row_topic_counts(state, i, q, s)
-        change, below[q], above[q] = expansion(state, q, s, 1.0, first[q])
+        row_topic_counts(state.rows, i, state.beta_rows, state.weight[q], s)
+        change, below[q], above[q] = expand_end(state, q, s, 1.0, first[q])
         below[q] *= caution
         above[q] *= caution
         if change + above[q] + sizes + removal + above[old] <= 0.0:
             continue
         if not is_removal_known:
-            row_topic_counts(state, i, old, s)
-            removal, below[old], above[old] = expansion(state, old, s, -1.0, first[old])
+            row_topic_counts(state.rows, i, state.beta_rows, state.weight[old], s)
+            removal, below[old], above[old] = expand_end(state, old, s, -1.0, first[old])
             below[old] *= caution
             above[old] *= caution
             is_removal_known = True
@@ -843,7 +832,7 @@ def settle(state, min_gain, caution, block, target):
     above = np.empty(n_clusters)
     s = np.empty(state.beta.shape[0])
     position = np.full(state.beta.shape[1], -1, dtype=np.int32)
-    supports = [cluster_support(state, q) for q in range(n_clusters)]
+    support = np.empty(state.beta.shape[1], dtype=np.int32)
     for b in range(block.size):
         i = block[b]
         old = state.labels[i]
@@ -862,24 +851,25 @@ def settle(state, min_gain, caution, block, target):
                     break
                 is_removal = below[old] + above[old] > below[q] + above[q]
                 end = old if is_removal else q
-                change = exact_change(state, i, end, -1.0 if is_removal else 1.0, supports[end], position)
+                size = cluster_support(state.counts[end], support)
+                change = exact_change(state, i, end, -1.0 if is_removal else 1.0, support[:size], position)
                 below[end] = 0.0
                 above[end] = 0.0
                 if is_removal:
                     removal = change
                 else:
-                    addition = change + size_change(state, old, q)
+                    addition = change + size_change(state.sizes, old, q)
             if gain > best_gain:
                 best_gain = gain
                 target[b] = q
 
 
 @_inner_sums()
-def first_order(state, i, q):
+def first_order(rows, i, tables, q):
     """Return G_q(d) = sum_v d_v C_qv of row i."""
     total = 0.0
-    for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
-        total += state.rows.data[p] * state.tables[state.rows.indices[p], q]
+    for p in range(rows.indptr[i], rows.indptr[i + 1]):
+        total += rows.data[p] * tables[rows.indices[p], q]
     return total
 
 
@@ -888,11 +878,13 @@ def expanded_gain(state, i, new):
     """Return the second-order gain of moving row i to `new` at the current state, and how far below and above it may be."""
     s = np.empty(state.beta.shape[0])
     old = state.labels[i]
-    row_topic_counts(state, i, old, s)
-    removal, below, above = expansion(state, old, s, -1.0, first_order(state, i, old))
-    row_topic_counts(state, i, new, s)
-    change, change_below, change_above = expansion(state, new, s, 1.0, first_order(state, i, new))
-    return removal + change + size_change(state, old, new), below + change_below, above + change_above
+    row_topic_counts(state.rows, i, state.beta_rows, state.weight[old], s)
+    removal, below, above = expand_end(state, old, s, -1.0, first_order(state.rows, i, state.tables, old))
+    row_topic_counts(state.rows, i, state.beta_rows, state.weight[new], s)
+    change, change_below, change_above = expand_end(
+        state, new, s, 1.0, first_order(state.rows, i, state.tables, new)
+    )
+    return removal + change + size_change(state.sizes, old, new), below + change_below, above + change_above
 
 
 @_jit()
@@ -913,7 +905,9 @@ def apply(state, block, target, min_gain, stale_share):
         old = state.labels[i]
         if state.sizes[old] == 1:
             continue
-        is_certain = not (is_touched[old] or is_touched[new] or state.moved[old] > 0.0 or state.moved[new] > 0.0)
+        is_certain = not (
+            is_touched[old] or is_touched[new] or state.moved[old] > 0.0 or state.moved[new] > 0.0
+        )
         while not is_certain:
             estimate, below, above = expanded_gain(state, i, new)
             is_certain = estimate - below > min_gain

@@ -60,7 +60,13 @@ def cluster_bound(m: Array, gamma: Array, *, beta: Array, alpha: float) -> float
 
 
 def ve_step(
-    m: Array, *, beta: Array, alpha: float, gamma: Array | None = None, tol: float = 1e-13, max_iter: int = 100_000
+    m: Array,
+    *,
+    beta: Array,
+    alpha: float,
+    gamma: Array | None = None,
+    tol: float = 1e-13,
+    max_iter: int = 100_000,
 ) -> Array:
     """Maximise J(m, .) by its fixed point gamma_k = alpha + sum_v m_v phi_vk, from `gamma` or from equal shares."""
     n_topics = len(beta)
@@ -87,7 +93,9 @@ def topic_curvature(m: Array, gamma: Array, *, beta: Array, alpha: float) -> Arr
     return np.linalg.inv(np.linalg.inv(information) - np.diag(gamma - alpha) + overlap)
 
 
-def second_order_change(d: Array, m: Array, gamma: Array, *, beta: Array, alpha: float, sign: int = 1) -> float:
+def second_order_change(
+    d: Array, m: Array, gamma: Array, *, beta: Array, alpha: float, sign: int = 1
+) -> float:
     """Return the expansion of max J at m + sign * d minus max J at m, to second order in d."""
     present = d > 0
     log_mixture = np.log(mixture(beta, gamma)[present])
@@ -98,7 +106,9 @@ def second_order_change(d: Array, m: Array, gamma: Array, *, beta: Array, alpha:
 
 def partition_bound(counts: Array, sizes: NDArray[np.int64], *, beta: Array, alpha: float) -> float:
     """Return the bound of a partition from its meta-observations M (Q, V) and cluster sizes (Q,)."""
-    clusters = sum(cluster_bound(m, ve_step(m, beta=beta, alpha=alpha), beta=beta, alpha=alpha) for m in counts)
+    clusters = sum(
+        cluster_bound(m, ve_step(m, beta=beta, alpha=alpha), beta=beta, alpha=alpha) for m in counts
+    )
     return float(clusters + xlogy(sizes, sizes / sizes.sum()).sum())
 
 

@@ -145,7 +145,12 @@ class _Watch:
 
 
 def _epoch(
-    state: State, order: Rows, algorithm: Algorithm, min_gain: float, for_rows: Callable[..., None], watch: _Watch
+    state: State,
+    order: Rows,
+    algorithm: Algorithm,
+    min_gain: float,
+    for_rows: Callable[..., None],
+    watch: _Watch,
 ) -> int:
     """Visit all rows once, block by block, in place; return the number of moves. Ctrl-C ends it after a block.
 
@@ -157,7 +162,9 @@ def _epoch(
     elif algorithm == "cvem":
         sweeps = [partial(_sweep_cvem, state, for_rows)]
     else:
-        sweeps = [partial(_sweep_greedy, state, for_rows, min_gain, caution) for caution in (1.0, _caution(state))]
+        sweeps = [
+            partial(_sweep_greedy, state, for_rows, min_gain, caution) for caution in (1.0, _caution(state))
+        ]
     size = block_size(len(order), algorithm)
     n_moves = 0
     try:
@@ -185,7 +192,9 @@ def _caution(state: State) -> float:
     return 4.0 if state.alpha >= 1 else 1e300
 
 
-def _sweep_greedy(state: State, for_rows: Callable[..., None], min_gain: float, caution: float, block: Rows) -> int:
+def _sweep_greedy(
+    state: State, for_rows: Callable[..., None], min_gain: float, caution: float, block: Rows
+) -> int:
     """Propose the best move of each row of the block against the frozen state, then apply those that still gain."""
     target = np.empty(len(block), dtype=np.int32)
     is_open = np.empty(len(block), dtype=np.bool_)
@@ -217,7 +226,9 @@ def _repair(state: State, before: tuple[NDArray[np.int32], Array], order: Rows, 
     return int(n_moves)
 
 
-def _for_rows(pool: ThreadPoolExecutor | None, kernel: Callable[..., None], *arrays: NDArray[np.generic]) -> None:
+def _for_rows(
+    pool: ThreadPoolExecutor | None, kernel: Callable[..., None], *arrays: NDArray[np.generic]
+) -> None:
     """Call a kernel on matching pieces of the arrays, in threads if there are any; pieces do not depend on their number."""
     if pool is None:
         kernel(*arrays)
