@@ -574,9 +574,7 @@ def documents():
 
 
 def test_a_transposed_matrix_gets_a_hint(documents):
-    with pytest.raises(
-        CountsError, match=r"empty rows .* may be transposed: its 300 rows .* 40 columns.*X\.T"
-    ):
+    with pytest.raises(CountsError, match=r"empty rows .* may be transposed: its 300 rows .* 40 columns.*X\.T"):
         as_counts(documents.T)
 
 

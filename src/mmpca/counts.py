@@ -217,9 +217,7 @@ def _as_matrix(X: Any, name: str) -> Any:
     _check_shape(matrix.shape, name)
     kind = matrix.dtype.kind
     if kind == "c":
-        raise CountsError(
-            f"Complex data not supported: {name} must hold counts, but its type is {matrix.dtype}."
-        )
+        raise CountsError(f"Complex data not supported: {name} must hold counts, but its type is {matrix.dtype}.")
     if kind == "O":
         return _numbers(matrix, name)
     if kind in "UST":
@@ -228,9 +226,7 @@ def _as_matrix(X: Any, name: str) -> Any:
             f"{name}.astype(float), and count words with scikit-learn's CountVectorizer."
         )
     if kind not in "biuf":
-        raise TypeError(
-            f"{name} must hold numbers, but its type is {matrix.dtype}. Give the counts themselves."
-        )
+        raise TypeError(f"{name} must hold numbers, but its type is {matrix.dtype}. Give the counts themselves.")
     return matrix
 
 
@@ -259,9 +255,7 @@ def _check_shape(shape: tuple[int, ...], name: str) -> None:
             "array.reshape(-1, 1) if it has a single feature, or array.reshape(1, -1) if a single sample."
         )
     if len(shape) > 2:
-        raise CountsError(
-            f"Expected 2D array, but {name} has shape {shape}. Flatten it to rows and features."
-        )
+        raise CountsError(f"Expected 2D array, but {name} has shape {shape}. Flatten it to rows and features.")
     for size, what, unit in zip(shape, ("sample", "feature"), ("row", "column"), strict=True):
         if size == 0:
             raise CountsError(

@@ -14,9 +14,7 @@ import os
 import numba
 import numpy as np
 
-_jit = functools.partial(
-    numba.njit, nogil=True, error_model="numpy", cache=os.environ.get("MMPCA_CACHE", "1") != "0"
-)
+_jit = functools.partial(numba.njit, nogil=True, error_model="numpy", cache=os.environ.get("MMPCA_CACHE", "1") != "0")
 # Sums may be reordered once, by the compiler, so that they use vector registers: the result stays the same from
 # run to run, and NaN and infinity keep their meaning, which they would not under the whole of fastmath.
 _jit_sums = functools.partial(_jit, fastmath={"reassoc", "contract"})
@@ -515,7 +513,8 @@ def row_topic_counts(rows, i, beta_rows, weight, s):
 def expansion(alpha, gamma, weight, coupling, drift, moved, s, sign, first):
     """Return the change of max J at M + sign d, right to second order, and how far below and above the truth may be.
 
-    `first` is G(d) and `s` is s(d) for the row d; what stands before them belongs to the cluster. With the responsibilities of all tokens held fixed, the change is exactly
+    `first` is G(d) and `s` is s(d) for the row d; what stands before them belongs to the cluster. With the
+    responsibilities of all tokens held fixed, the change is exactly
     ``sign (G(d) - s' eta) + log B(gamma + sign s) - log B(gamma)``, B the multivariate beta function; letting them go
     adds ``s' (A - T) s / 2`` to second order. So the error is of third order in the overlap of the topics alone: none
     where no feature is shared, however small the cluster. Rows D moved since the last refresh enter through
@@ -569,13 +568,15 @@ def expand_end(state, q, s, sign, first):
     )
 
 
-@_inner()
-def exact_change(state, i, q, sign, support, position):
-    """Return max J at M_q + sign d minus max J at M_q, d being row i; M_q must be fresh.
+@_jit()
+def exact_change(state, i, q):
+    """Return max J at M_q + d minus max J at M_q, d being row i, or at M_q - d where q is the row's own cluster.
 
-    `support` lists the features with counts in cluster q, and `position` (V,) is work space filled with -1. A cluster of
-    few features is evaluated on these and the row's alone.
+    M_q must be fresh. A cluster of few features is evaluated on these and the row's alone.
     """
+    sign = -1.0 if state.labels[i] == q else 1.0
+    position = np.full(state.beta.shape[1], -1, dtype=np.int32)
+    support = cluster_support(state.counts[q])
     n_topics, n_features = state.beta.shape
     start = state.rows.indptr[i]
     stop = state.rows.indptr[i + 1]
@@ -631,44 +632,22 @@ def gather_feature(beta_rows, v, position, beta):
 
 
 @_inner()
-def cluster_support(m, support):
-    """Write the features with counts in a cluster into `support`, in order; return their number."""
+def cluster_support(m):
+    """Return the features with counts in a cluster, in order."""
+    support = np.empty(m.size, dtype=np.int32)
     size = 0
     for v in range(m.size):
         support[size] = v
         size += m[v] > 0.0
-    return size
+    return support[:size]
 
 
-@_inner()
+@_jit()
 def size_change(sizes, old, new):
     """Return the change of sum_q n_q log n_q when a row goes from `old` to `new`."""
     n_old = float(sizes[old])
     n_new = float(sizes[new])
     return xlogx(n_old - 1.0) - xlogx(n_old) + xlogx(n_new + 1.0) - xlogx(n_new)
-
-
-@_jit()
-def exact_gains(state, i, wanted, gains):
-    """Write the gain of moving row i to each cluster marked in `wanted` into `gains`, the bound maximised anew.
-
-    All clusters concerned must be fresh.
-    """
-    position = np.full(state.beta.shape[1], -1, dtype=np.int32)
-    support = np.empty(state.beta.shape[1], dtype=np.int32)
-    old = state.labels[i]
-    removal = 0.0
-    # The removal comes first. One call serves both ends of a move, or the compiler would copy the whole VE-step.
-    for j in range(-1, state.sizes.size):
-        if j == old or j >= 0 and not wanted[j]:
-            continue
-        q = old if j < 0 else j
-        size = cluster_support(state.counts[q], support)
-        change = exact_change(state, i, q, -1.0 if j < 0 else 1.0, support[:size], position)
-        if j < 0:
-            removal = change
-        else:
-            gains[q] = removal + change + size_change(state.sizes, old, q)
 
 
 # --- sweeps -----------------------------------------------------------------------------------------------------
@@ -680,19 +659,24 @@ def sweep_exact(state, min_gain, block):
 
     Returns the number of moves.
     """
-    gains = np.empty(state.sizes.size)
-    wanted = np.ones(state.sizes.size, dtype=np.bool_)
+    n_clusters = state.sizes.size
     n_moves = 0
     for i in block:
         old = state.labels[i]
         if state.sizes[old] == 1:
             continue
-        exact_gains(state, i, wanted, gains)
-        gains[old] = min_gain
+        removal = 0.0
         best = old
-        for q in range(gains.size):
-            if gains[q] > gains[best]:
-                best = q
+        best_gain = min_gain
+        # The removal first. One call serves both ends of a move, or the compiler would copy the whole VE-step.
+        for j in range(-1, n_clusters):
+            if j != old:
+                change = exact_change(state, i, old if j < 0 else j)
+                if j < 0:
+                    removal = change
+                elif removal + change + size_change(state.sizes, old, j) > best_gain:
+                    best_gain = removal + change + size_change(state.sizes, old, j)
+                    best = j
         if best != old:
             move_row(state, i, best)
             refresh_cluster(state, old, False)
@@ -772,13 +756,13 @@ def propose(state, min_gain, caution, block, target, is_open):
             target[b] = best
 
 
-@_inner()
+@_jit()
 def expand_row(state, i, min_gain, caution, first, s, estimate, below, above):
     """Write the second-order gains of row i and how far below and above the truth may be; return the best cluster.
 
     The errors are those of the addition; the removal's own stand at the row's own cluster, and its change in
-    `estimate` there. Clusters that the bound on their second-order term rules out keep minus infinity; -1 if that leaves
-    none. `first` (Q,) and `s` (K,) are work space.
+    `estimate` there. Clusters that the bound on their second-order term rules out keep minus infinity; -1 if that
+    leaves none. `first` (Q,) and `s` (K,) are work space.
     """
     old = state.labels[i]
     length, own, largest = screen_row(state.rows, i, state.tables, old, first)
@@ -819,51 +803,6 @@ def expand_row(state, i, min_gain, caution, first, s, estimate, below, above):
     return best
 
 
-@_jit()
-def settle(state, min_gain, caution, block, target):
-    """Write the best move of each open row of `block` into `target`, -1 for none.
-
-    One end of a move after the other is evaluated exactly, the more uncertain first, until it is known to gain or not.
-    """
-    n_clusters = state.sizes.size
-    first = np.empty(n_clusters)
-    estimate = np.empty(n_clusters)
-    below = np.empty(n_clusters)
-    above = np.empty(n_clusters)
-    s = np.empty(state.beta.shape[0])
-    position = np.full(state.beta.shape[1], -1, dtype=np.int32)
-    support = np.empty(state.beta.shape[1], dtype=np.int32)
-    for b in range(block.size):
-        i = block[b]
-        old = state.labels[i]
-        best = expand_row(state, i, min_gain, caution, first, s, estimate, below, above)
-        removal = estimate[old]
-        floor = max(min_gain, estimate[best] - below[best] - below[old])
-        target[b] = -1
-        best_gain = min_gain
-        for q in range(n_clusters):
-            if q == old or not estimate[q] + above[q] + above[old] > floor:
-                continue
-            addition = estimate[q] - estimate[old]
-            while True:
-                gain = removal + addition
-                if gain - below[q] - below[old] > min_gain or gain + above[q] + above[old] <= min_gain:
-                    break
-                is_removal = below[old] + above[old] > below[q] + above[q]
-                end = old if is_removal else q
-                size = cluster_support(state.counts[end], support)
-                change = exact_change(state, i, end, -1.0 if is_removal else 1.0, support[:size], position)
-                below[end] = 0.0
-                above[end] = 0.0
-                if is_removal:
-                    removal = change
-                else:
-                    addition = change + size_change(state.sizes, old, q)
-            if gain > best_gain:
-                best_gain = gain
-                target[b] = q
-
-
 @_inner_sums()
 def first_order(rows, i, tables, q):
     """Return G_q(d) = sum_v d_v C_qv of row i."""
@@ -875,55 +814,50 @@ def first_order(rows, i, tables, q):
 
 @_jit()
 def expanded_gain(state, i, new):
-    """Return the second-order gain of moving row i to `new` at the current state, and how far below and above it may be."""
+    """Return the second-order gain of moving row i to `new` now, and how far below and above it the truth may be."""
     s = np.empty(state.beta.shape[0])
     old = state.labels[i]
     row_topic_counts(state.rows, i, state.beta_rows, state.weight[old], s)
     removal, below, above = expand_end(state, old, s, -1.0, first_order(state.rows, i, state.tables, old))
     row_topic_counts(state.rows, i, state.beta_rows, state.weight[new], s)
-    change, change_below, change_above = expand_end(
-        state, new, s, 1.0, first_order(state.rows, i, state.tables, new)
-    )
+    change, change_below, change_above = expand_end(state, new, s, 1.0, first_order(state.rows, i, state.tables, new))
     return removal + change + size_change(state.sizes, old, new), below + change_below, above + change_above
 
 
 @_jit()
-def apply(state, block, target, min_gain, stale_share):
-    """Make the proposed moves that still gain, in the block's order, in place; return their number.
+def apply(state, block, target, is_touched, start, min_gain, stale_share):
+    """Make the proposed moves that still gain, in the block's order from `start` on, in place, until a refresh is due.
 
-    A move is weighed again when one of its clusters has changed since it was proposed: made if its gain is positive
-    beyond the expansion's error, and left to the next epoch otherwise. A cluster is refreshed when the counts moved
-    since its last refresh exceed `stale_share` of its total, or when a close call asks for it.
+    A move is weighed again when one of its clusters has changed since it was proposed (`is_touched` keeps book, shape
+    (Q,)): made if its gain is positive beyond the expansion's error, and left to the next epoch otherwise. A
+    refresh is due when the counts moved since a cluster's last refresh exceed `stale_share` of its total, or when a
+    close call asks for it. Returns where to go on, the cluster to refresh first (-1: none, the block is done), and the
+    number of moves.
     """
-    is_touched = np.zeros(state.sizes.size, dtype=np.bool_)
     n_moves = 0
-    for b in range(block.size):
-        new = target[b]
-        if new < 0:
-            continue
+    for b in range(start, block.size):
         i = block[b]
         old = state.labels[i]
-        if state.sizes[old] == 1:
+        new = target[b]
+        if new < 0 or new == old or state.sizes[old] == 1:
             continue
-        is_certain = not (
-            is_touched[old] or is_touched[new] or state.moved[old] > 0.0 or state.moved[new] > 0.0
-        )
-        while not is_certain:
+        if is_touched[old] or is_touched[new] or state.moved[old] > 0.0 or state.moved[new] > 0.0:
             estimate, below, above = expanded_gain(state, i, new)
-            is_certain = estimate - below > min_gain
-            stale = old if state.moved[old] > state.moved[new] else new
-            if is_certain or estimate + above <= min_gain or state.moved[stale] == 0.0:
-                break
-            refresh_cluster(state, stale, True)
-        if not is_certain:
-            continue
+            if estimate - below <= min_gain:
+                stale = old if state.moved[old] > state.moved[new] else new
+                if estimate + above > min_gain and state.moved[stale] > 0.0:
+                    return b, stale, n_moves
+                continue
         move_row(state, i, new)
         n_moves += 1
-        for q in (old, new):
-            is_touched[q] = True
-            if state.moved[q] > stale_share * state.totals[q]:
-                refresh_cluster(state, q, True)
-    return n_moves
+        is_touched[old] = True
+        is_touched[new] = True
+        # The row stays at this place of the block: it is passed over when the search goes on, having moved.
+        if state.moved[old] > stale_share * state.totals[old]:
+            return b, old, n_moves
+        if state.moved[new] > stale_share * state.totals[new]:
+            return b, new, n_moves
+    return block.size, -1, n_moves
 
 
 @_jit()

@@ -155,9 +155,7 @@ def test_what_has_probability_zero_is_not_drawn_even_at_the_ends_of_the_unit_int
     assert np.cumsum(tenths)[-1] < 1
     topics = np.tile(tenths, (12, 1))
     topics[[0, 11]] = np.eye(12)[[0, 11]]
-    data = simulate(
-        2, topics=topics, cluster_topics=topics, weights=tenths, random_state=ConstantGenerator(value)
-    )
+    data = simulate(2, topics=topics, cluster_topics=topics, weights=tenths, random_state=ConstantGenerator(value))
     np.testing.assert_array_equal(data.labels, [drawn, drawn])
     np.testing.assert_array_equal(data.X.toarray(), np.tile(30 * np.eye(12, dtype=int)[drawn], (2, 1)))
 
@@ -317,8 +315,7 @@ def test_no_seed_gives_new_data_each_time():
         ),
         (
             {"weights": [1, -2]},
-            "weights must be finite and at least 0, got -2.0 for cluster 1. "
-            "Use 0 for a cluster without rows.",
+            "weights must be finite and at least 0, got -2.0 for cluster 1. Use 0 for a cluster without rows.",
         ),
         ({"weights": [np.inf, 1]}, "weights must be finite and at least 0, got inf for cluster 0."),
         (

@@ -90,12 +90,11 @@ def topic_curvature(m: Array, gamma: Array, *, beta: Array, alpha: float) -> Arr
     information = np.diag(polygamma(1, gamma)) - polygamma(1, gamma.sum())
     phi = responsibilities(beta, gamma)
     overlap = (phi * m[:, None]).T @ phi
-    return np.linalg.inv(np.linalg.inv(information) - np.diag(gamma - alpha) + overlap)
+    inverse: Array = np.linalg.inv(information) - np.diag(gamma - alpha) + overlap
+    return np.linalg.inv(inverse).astype(np.float64)
 
 
-def second_order_change(
-    d: Array, m: Array, gamma: Array, *, beta: Array, alpha: float, sign: int = 1
-) -> float:
+def second_order_change(d: Array, m: Array, gamma: Array, *, beta: Array, alpha: float, sign: int = 1) -> float:
     """Return the expansion of max J at m + sign * d minus max J at m, to second order in d."""
     present = d > 0
     log_mixture = np.log(mixture(beta, gamma)[present])
@@ -106,9 +105,7 @@ def second_order_change(
 
 def partition_bound(counts: Array, sizes: NDArray[np.int64], *, beta: Array, alpha: float) -> float:
     """Return the bound of a partition from its meta-observations M (Q, V) and cluster sizes (Q,)."""
-    clusters = sum(
-        cluster_bound(m, ve_step(m, beta=beta, alpha=alpha), beta=beta, alpha=alpha) for m in counts
-    )
+    clusters = sum(cluster_bound(m, ve_step(m, beta=beta, alpha=alpha), beta=beta, alpha=alpha) for m in counts)
     return float(clusters + xlogy(sizes, sizes / sizes.sum()).sum())
 
 

@@ -162,9 +162,7 @@ def _epoch(
     elif algorithm == "cvem":
         sweeps = [partial(_sweep_cvem, state, for_rows)]
     else:
-        sweeps = [
-            partial(_sweep_greedy, state, for_rows, min_gain, caution) for caution in (1.0, _caution(state))
-        ]
+        sweeps = [partial(_sweep_greedy, state, for_rows, min_gain, caution) for caution in (1.0, _caution(state))]
     size = block_size(len(order), algorithm)
     n_moves = 0
     try:
@@ -192,18 +190,61 @@ def _caution(state: State) -> float:
     return 4.0 if state.alpha >= 1 else 1e300
 
 
-def _sweep_greedy(
-    state: State, for_rows: Callable[..., None], min_gain: float, caution: float, block: Rows
-) -> int:
+def _sweep_greedy(state: State, for_rows: Callable[..., None], min_gain: float, caution: float, block: Rows) -> int:
     """Propose the best move of each row of the block against the frozen state, then apply those that still gain."""
-    target = np.empty(len(block), dtype=np.int32)
-    is_open = np.empty(len(block), dtype=np.bool_)
+    target, is_open = np.empty(len(block), dtype=np.int32), np.empty(len(block), dtype=np.bool_)
     for_rows(partial(kernels.propose, state, min_gain, caution), block, target, is_open)
     if is_open.any():
         settled = np.empty(is_open.sum(), dtype=np.int32)
-        for_rows(partial(kernels.settle, state, min_gain, caution), block[is_open], settled)
+        for_rows(partial(_settle, state, min_gain, caution), block[is_open], settled)
         target[is_open] = settled
-    return int(kernels.apply(state, block, target, min_gain, STALE_SHARE))
+    return _apply(state, block, target, min_gain)
+
+
+def _settle(state: State, min_gain: float, caution: float, rows: Rows, target: NDArray[np.int32]) -> None:
+    """Write the best move of each open row into `target`, -1 for none, in place.
+
+    One end of a move after the other is evaluated exactly, the more uncertain first, until the move is known to gain
+    or not.
+    """
+    first, estimate, below, above = np.empty((4, state.n_clusters))
+    s = np.empty(len(state.beta))
+    for b, i in enumerate(rows):
+        old = int(state.labels[i])
+        best = kernels.expand_row(state, i, min_gain, caution, first, s, estimate, below, above)
+        removal, additions = estimate[old], estimate - estimate[old]
+        floor = max(min_gain, estimate[best] - below[best] - below[old])
+        target[b], best_gain = -1, min_gain
+        for q in range(state.n_clusters):
+            if q == old or not estimate[q] + above[q] + above[old] > floor:
+                continue
+            while _is_undecided(removal + additions[q] - min_gain, below[old] + below[q], above[old] + above[q]):
+                end = old if below[old] + above[old] > below[q] + above[q] else q
+                change = kernels.exact_change(state, i, end)
+                if end == old:
+                    removal = change
+                else:
+                    additions[q] = change + kernels.size_change(state.sizes, old, q)
+                below[end] = above[end] = 0.0
+            if removal + additions[q] > best_gain:
+                target[b], best_gain = q, removal + additions[q]
+
+
+def _is_undecided(gain: float, below: float, above: float) -> bool:
+    """Tell whether a gain may be positive or not, given how far below and above it the truth may be."""
+    return gain - below <= 0.0 < gain + above
+
+
+def _apply(state: State, block: Rows, target: NDArray[np.int32], min_gain: float) -> int:
+    """Make the proposed moves that still gain, in place; return their number."""
+    is_touched = np.zeros(state.n_clusters, dtype=np.bool_)
+    start, n_moves = 0, 0
+    while start < len(block):
+        start, stale, made = kernels.apply(state, block, target, is_touched, start, min_gain, STALE_SHARE)
+        n_moves += made
+        if stale >= 0:
+            kernels.refresh_cluster(state, stale, True)
+    return n_moves
 
 
 def _sweep_cvem(state: State, for_rows: Callable[..., None], block: Rows) -> int:
@@ -226,9 +267,7 @@ def _repair(state: State, before: tuple[NDArray[np.int32], Array], order: Rows, 
     return int(n_moves)
 
 
-def _for_rows(
-    pool: ThreadPoolExecutor | None, kernel: Callable[..., None], *arrays: NDArray[np.generic]
-) -> None:
+def _for_rows(pool: ThreadPoolExecutor | None, kernel: Callable[..., None], *arrays: NDArray[np.generic]) -> None:
     """Call a kernel on matching pieces of the arrays, in threads if there are any; pieces do not depend on their number."""
     if pool is None:
         kernel(*arrays)

@@ -11,7 +11,7 @@ from mmpca.engine.state import State
 
 def bound(state: State) -> float:
     """Return the bound of the state's partition; stale clusters are refreshed in place first."""
-    for q in np.flatnonzero(state.moved):
+    for q in np.flatnonzero(state.moved).tolist():
         refresh(state, q)
     return float(state.value.sum() + xlogy(state.sizes, state.sizes / state.sizes.sum()).sum())
 
@@ -29,9 +29,8 @@ def gain(state: State, i: int, q: int) -> float:
     for stale in (old, q):
         if state.moved[stale] > 0:
             refresh(state, stale)
-    gains = np.zeros(state.n_clusters)
-    kernels.exact_gains(state, i, np.arange(state.n_clusters) == q, gains)
-    return float(gains[q])
+    ends = kernels.exact_change(state, i, old) + kernels.exact_change(state, i, q)
+    return float(ends + kernels.size_change(state.sizes, old, q))
 
 
 def move(state: State, i: int, q: int) -> None:

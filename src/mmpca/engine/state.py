@@ -107,9 +107,7 @@ def check(state: State, rtol: float = 1e-9) -> None:
     for q in range(state.n_clusters):
         members = state.labels == q
         m = np.asarray(X[members].sum(axis=0), dtype=float).ravel()
-        _require(
-            state.sizes[q] == members.sum() > 0, f"cluster {q} has {state.sizes[q]} rows, not {members.sum()}"
-        )
+        _require(state.sizes[q] == members.sum() > 0, f"cluster {q} has {state.sizes[q]} rows, not {members.sum()}")
         _require(np.array_equal(state.counts[q], m), f"the counts of cluster {q} are not the sum of its rows")
         _require(state.totals[q] == m.sum(), f"the total of cluster {q} is {state.totals[q]}, not {m.sum()}")
         if state.moved[q] == 0:
@@ -119,9 +117,7 @@ def check(state: State, rtol: float = 1e-9) -> None:
             close = np.isclose(state.value[q], best, rtol=rtol, atol=rtol)
             _require(bool(close), f"J of cluster {q} is {state.value[q]}, not {best}")
     spread, bound_on_all = state.tables[:, state.n_clusters + 1 :], state.tables[:, state.n_clusters]
-    _require(
-        bool((spread <= bound_on_all[:, None]).all()), "a cluster's spread exceeds the bound on all of them"
-    )
+    _require(bool((spread <= bound_on_all[:, None]).all()), "a cluster's spread exceeds the bound on all of them")
 
 
 def _require(holds: bool, message: str) -> None:

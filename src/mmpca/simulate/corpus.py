@@ -60,9 +60,7 @@ def article_topics() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.str_]]:
     """
     word_counts = [Counter(tokenise(read_article(name))) for name in ARTICLES]
     words = np.array(sorted(set().union(*word_counts)))
-    counts = np.array(
-        [[counter[word] for word in words.tolist()] for counter in word_counts], dtype=np.float64
-    )
+    counts = np.array([[counter[word] for word in words.tolist()] for counter in word_counts], dtype=np.float64)
     topics = counts / counts.sum(axis=1, keepdims=True)
     for array in (topics, words):
         array.setflags(write=False)

@@ -127,9 +127,7 @@ def sparse_topics(
     return np.maximum(topics, np.finfo(np.float64).tiny)
 
 
-def _log_gamma_draws(
-    rng: np.random.Generator, concentration: float, shape: tuple[int, int]
-) -> npt.NDArray[np.float64]:
+def _log_gamma_draws(rng: np.random.Generator, concentration: float, shape: tuple[int, int]) -> npt.NDArray[np.float64]:
     """Draw logarithms of gamma variables, which would underflow to zero themselves.
 
     If G ~ Gamma(a + 1) and U is uniform, then G U^(1/a) ~ Gamma(a); and -log U is exponential.
