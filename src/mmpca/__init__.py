@@ -1,3 +1,18 @@
 """Clustering of count data through a mixture of multinomial PCA."""
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mmpca.model import MMPCA
+
+__all__ = ["MMPCA", "__version__"]
 __version__ = "0.1.0.dev0"
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for when it is asked for: the command line's help needs no numba."""
+    if name == "MMPCA":
+        from mmpca.model import MMPCA
+
+        return MMPCA
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -892,3 +892,94 @@ def reassign(state, block, target):
             move_row(state, i, target[b])
             n_moves += 1
     return n_moves
+
+
+# --- topics of single rows --------------------------------------------------------------------------------------
+
+
+@_jit_sums()
+def cvb0_pass(rows, share, row_counts, feature_counts, topic_counts, row_prior, smoothing):
+    """Update the topic shares of all tokens once, row by row, in place; return the mean absolute change of a share.
+
+    Collapsed variational Bayes of order zero: the tokens of one feature in one row have common shares `share`
+    (nnz, K), and `row_counts` (N, K), `feature_counts` (V, K) and `topic_counts` (K,) are their sums. A token sees the
+    sums without itself.
+    """
+    n_topics = topic_counts.size
+    total_smoothing = smoothing * feature_counts.shape[0]
+    new = np.empty(n_topics)
+    change = 0.0
+    n_tokens = 0.0
+    for i in range(rows.indptr.size - 1):
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
+            v = rows.indices[p]
+            x = float(rows.data[p])
+            total = 0.0
+            for k in range(n_topics):
+                own = share[p, k]
+                new[k] = (
+                    (row_counts[i, k] - own + row_prior)
+                    * (feature_counts[v, k] - own + smoothing)
+                    / (topic_counts[k] - own + total_smoothing)
+                )
+                total += new[k]
+            for k in range(n_topics):
+                # Shares are stored in single precision: the sums follow what is stored, so that they stay consistent.
+                stored = np.float32(new[k] / total)
+                difference = float(stored) - float(share[p, k])
+                share[p, k] = stored
+                row_counts[i, k] += x * difference
+                feature_counts[v, k] += x * difference
+                topic_counts[k] += x * difference
+                change += x * abs(difference)
+            n_tokens += x
+    return change / (n_tokens * n_topics)
+
+
+@_jit_sums()
+def fold_in(rows, block, beta_rows, alpha, tol, max_iter, gamma):
+    """Write the parameters of q(theta_i) of each row of `block`, the topics held fixed, into `gamma` (N, K)."""
+    n_topics = beta_rows.shape[1]
+    weight = np.empty(n_topics)
+    s = np.empty(n_topics)
+    for i in block:
+        length = 0.0
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
+            length += rows.data[p]
+        for k in range(n_topics):
+            gamma[i, k] = alpha + length / n_topics
+        for _ in range(max_iter):
+            topic_weights(gamma[i], weight)
+            fill(s, 0.0)
+            for p in range(rows.indptr[i], rows.indptr[i + 1]):
+                v = rows.indices[p]
+                mixture = 0.0
+                for k in range(n_topics):
+                    mixture += weight[k] * beta_rows[v, k]
+                if mixture > 0.0:  # a feature that no topic knows says nothing
+                    for k in range(n_topics):
+                        s[k] += rows.data[p] / mixture * beta_rows[v, k]
+            largest = 0.0
+            for k in range(n_topics):
+                s[k] = alpha + s[k] * weight[k]
+                largest = max(largest, abs(s[k] - gamma[i, k]))
+                gamma[i, k] = s[k]
+            if largest <= tol * (length + 1.0):
+                break
+
+
+@_jit()
+def accumulate_topics(rows, block, beta_rows, gamma, counts):
+    """Add the expected counts of each topic in the rows of `block` to `counts` (V, K), in place."""
+    n_topics = beta_rows.shape[1]
+    weight = np.empty(n_topics)
+    for i in block:
+        topic_weights(gamma[i], weight)
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
+            v = rows.indices[p]
+            mixture = 0.0
+            for k in range(n_topics):
+                mixture += weight[k] * beta_rows[v, k]
+            if mixture > 0.0:
+                for k in range(n_topics):
+                    counts[v, k] += rows.data[p] / mixture * weight[k] * beta_rows[v, k]

@@ -268,7 +268,7 @@ def _repair(state: State, before: tuple[NDArray[np.int32], Array], order: Rows, 
 
 
 def _for_rows(pool: ThreadPoolExecutor | None, kernel: Callable[..., None], *arrays: NDArray[np.generic]) -> None:
-    """Call a kernel on matching pieces of the arrays, in threads if there are any; pieces do not depend on their number."""
+    """Call a kernel on matching pieces of the arrays, in threads if there are any."""
     if pool is None:
         kernel(*arrays)
         return

@@ -1,0 +1,53 @@
+# `make demo` and `make test` need nothing but python3 (3.11 or newer) with venv, and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+REFERENCE ?= ../shared/reference
+
+.PHONY: demo test lint types contracts check bench parity test-oldest clean help
+
+help:  ## Show what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+demo: $(VENV)/installed  ## Simulate the paper's design, fit it and show the result
+	$(BIN)/mmpca demo
+
+test: $(VENV)/installed-dev  ## Run the tests, then a part of them without compilation
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q tests/test_kernels.py tests/engine
+
+lint: $(VENV)/installed-dev  ## Check format and style
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(VENV)/installed-dev  ## Check types
+	$(BIN)/mypy
+
+contracts: $(VENV)/installed-dev  ## Check that rooms import only from rooms below them
+	$(BIN)/lint-imports
+
+check: lint types contracts test  ## Everything that has to pass
+
+bench: $(VENV)/installed-dev  ## Print ratios of time and memory against rivals on the same data
+	$(BIN)/python benchmarks/bench.py
+
+parity: $(VENV)/installed-dev  ## Compare with runs of the authors' R package: make parity REFERENCE=path
+	$(BIN)/python benchmarks/parity.py $(REFERENCE)
+
+test-oldest:  ## Run the tests on the oldest versions that pyproject.toml allows
+	$(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --constraint tests/oldest.txt --editable ".[test]"
+	.venv-oldest/bin/python -m pytest -q --numprocesses 2
+
+clean:  ## Remove what the other targets made
+	rm -rf $(VENV) .venv-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,111 @@
+"""Random problems for the engine's tests, as fixtures: test modules cannot import each other."""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from mmpca import engine
+from mmpca.counts import as_counts
+from mmpca.engine.bound import partition_bound
+from mmpca.simulate import sparse_topics
+
+
+class Problem(NamedTuple):
+    """A search's input: counts, a partition to start from, topics and their prior."""
+
+    X: np.ndarray  # (N, V)
+    labels: np.ndarray  # (N,)
+    n_clusters: int
+    beta: np.ndarray  # (K, V)
+    alpha: float
+
+    def build(self, labels=None):
+        """Return the engine's state of the partition."""
+        labels = self.labels if labels is None else labels
+        return engine.build(
+            as_counts(self.X), labels, n_clusters=self.n_clusters, beta=self.beta, alpha=self.alpha
+        )
+
+    def scratch_bound(self, labels=None):
+        """Return the bound of the partition, computed from nothing in plain NumPy."""
+        labels = self.labels if labels is None else labels
+        members = np.equal.outer(np.arange(self.n_clusters), labels)  # (Q, N)
+        return partition_bound(
+            members @ self.X.astype(float), members.sum(axis=1), beta=self.beta, alpha=self.alpha
+        )
+
+
+def random_topics(rng, n_topics, n_features, concentration, floor):
+    """Return topics (K, V) from nearly single features to flat; without a floor small entries are exactly zero."""
+    beta = sparse_topics(n_topics, n_features, concentration, rng)
+    beta = beta + floor / n_features if floor > 0 else np.where(beta < 1e-3 * beta.max(axis=1, keepdims=True), 0, beta)
+    return beta / beta.sum(axis=1, keepdims=True)
+
+
+def random_labels(rng, n_rows, n_clusters, is_lopsided):
+    """Return labels that use every cluster; lopsided ones put all rows that they can into one of them."""
+    rest = np.zeros(n_rows - n_clusters, dtype=int) if is_lopsided else rng.integers(n_clusters, size=n_rows - n_clusters)
+    return rng.permutation(np.concatenate([np.arange(n_clusters), rest]))
+
+
+def random_problem(
+    seed,
+    *,
+    n_rows=30,
+    n_features=25,
+    n_topics=4,
+    n_clusters=3,
+    alpha=1.0,
+    max_length=200,
+    concentration=0.2,
+    floor=0.01,
+    twins=0.0,
+    absent=0.0,
+    is_lopsided=False,
+):
+    """Draw rows from the model and an unrelated partition to start from.
+
+    A share `twins` of the rows are copies of the first, a share `absent` of the features never occurs; half of those
+    have no probability either. Row lengths run from 1 to `max_length`, evenly in their logarithm.
+    """
+    rng = np.random.default_rng(seed)
+    n_present = max(1, round((1 - absent) * n_features))
+    beta = random_topics(rng, n_topics, n_present, concentration, floor)
+    theta = rng.dirichlet(np.full(n_topics, 0.5), size=n_clusters)
+    lengths = np.exp(rng.uniform(0, np.log(max_length), n_rows)).astype(int)
+    profile = theta[rng.integers(n_clusters, size=n_rows)] @ beta
+    X = rng.multinomial(lengths, np.minimum(profile, 1))  # rounding may lead beyond one
+    X[1:][rng.random(n_rows - 1) < twins] = X[0]
+
+    n_absent = n_features - n_present
+    X = np.hstack([X, np.zeros((n_rows, n_absent), dtype=X.dtype)])
+    beta = np.hstack([beta, np.zeros((n_topics, n_absent))])
+    beta[:, n_present + n_absent // 2 :] = 0.1 / n_features
+    columns = rng.permutation(n_features)
+    beta = beta / beta.sum(axis=1, keepdims=True)
+    labels = random_labels(rng, n_rows, n_clusters, is_lopsided)
+    return Problem(X[:, columns], labels, n_clusters, beta[:, columns], alpha)
+
+
+@st.composite
+def problem_strategy(draw, max_rows=60, max_features=60, max_length=1000, alphas=(0.3, 1.0, 1.0, 1.0, 3.0)):
+    """Draw the shape and the character of a random problem."""
+    n_rows = draw(st.integers(2, max_rows))
+    n_features = draw(st.integers(1, max_features))
+    return random_problem(
+        draw(st.integers(0, 2**32 - 1)),
+        n_rows=n_rows,
+        n_features=n_features,
+        n_topics=draw(st.integers(1, min(n_features, 8))),
+        n_clusters=draw(st.integers(1, min(n_rows, 7))),
+        alpha=draw(st.sampled_from(alphas)),
+        max_length=draw(st.sampled_from([n for n in (1, 10, 100, 1000) if n <= max_length])),
+        concentration=draw(st.sampled_from([0.01, 0.1, 1.0, 30.0])),
+        floor=draw(st.sampled_from([0.0, 1e-6, 0.01, 0.3])),
+        twins=draw(st.sampled_from([0.0, 0.0, 0.3, 1.0])),
+        absent=draw(st.sampled_from([0.0, 0.3])),
+        is_lopsided=draw(st.booleans()),
+    )
