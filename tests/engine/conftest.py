@@ -25,17 +25,13 @@ class Problem(NamedTuple):
     def build(self, labels=None):
         """Return the engine's state of the partition."""
         labels = self.labels if labels is None else labels
-        return engine.build(
-            as_counts(self.X), labels, n_clusters=self.n_clusters, beta=self.beta, alpha=self.alpha
-        )
+        return engine.build(as_counts(self.X), labels, n_clusters=self.n_clusters, beta=self.beta, alpha=self.alpha)
 
     def scratch_bound(self, labels=None):
         """Return the bound of the partition, computed from nothing in plain NumPy."""
         labels = self.labels if labels is None else labels
         members = np.equal.outer(np.arange(self.n_clusters), labels)  # (Q, N)
-        return partition_bound(
-            members @ self.X.astype(float), members.sum(axis=1), beta=self.beta, alpha=self.alpha
-        )
+        return partition_bound(members @ self.X.astype(float), members.sum(axis=1), beta=self.beta, alpha=self.alpha)
 
 
 def random_topics(rng, n_topics, n_features, concentration, floor):
@@ -47,7 +43,9 @@ def random_topics(rng, n_topics, n_features, concentration, floor):
 
 def random_labels(rng, n_rows, n_clusters, is_lopsided):
     """Return labels that use every cluster; lopsided ones put all rows that they can into one of them."""
-    rest = np.zeros(n_rows - n_clusters, dtype=int) if is_lopsided else rng.integers(n_clusters, size=n_rows - n_clusters)
+    rest = (
+        np.zeros(n_rows - n_clusters, dtype=int) if is_lopsided else rng.integers(n_clusters, size=n_rows - n_clusters)
+    )
     return rng.permutation(np.concatenate([np.arange(n_clusters), rest]))
 
 
