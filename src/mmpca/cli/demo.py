@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -16,13 +17,13 @@ import mmpca.engine
 from mmpca.model import MMPCA
 from mmpca.simulate import Simulation, paper_design
 
-BAR_WIDTH = 6
+BAR_WIDTH = 4
 WORDS_PER_TOPIC = 8
 
 
-def run(*, noise: float, balance: float, seed: int, jobs: int) -> None:
+def run(*, noise: float, balance: float, seed: int, jobs: int, console: Console | None = None) -> None:
     """Simulate, fit and show."""
-    console = Console()
+    console = console or Console()
     data = paper_design(noise=noise, balance=balance, random_state=seed)
     n_clusters, n_topics = data.cluster_topics.shape
     console.print(
@@ -74,9 +75,11 @@ def _show_summary(console: Console, model: MMPCA, data: Simulation, seconds: flo
 
 def _cluster_table(model: MMPCA, data: Simulation) -> Table:
     """Return cluster sizes and topic shares with bars."""
-    table = Table(title="Clusters: size, main true cluster, shares of the topics", title_justify="left")
+    table = Table(
+        title="Clusters: size, main true cluster, shares of the topics", title_justify="left", box=SIMPLE_HEAD
+    )
     for name in ("cluster", "rows", "truth"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     for k in range(len(model.components_)):
         table.add_column(f"topic {k}", no_wrap=True)
     for q, shares in enumerate(model.cluster_topics_):
@@ -96,7 +99,7 @@ def _bar(share: float) -> Text:
 
 def _topic_table(model: MMPCA, words: NDArray[np.str_]) -> Table:
     """Return the most probable words of each topic."""
-    table = Table(title="Topics: most probable words", title_justify="left")
+    table = Table(title="Topics: most probable words", title_justify="left", box=SIMPLE_HEAD)
     table.add_column("topic", justify="right")
     table.add_column("words")
     for k, topic in enumerate(model.components_):

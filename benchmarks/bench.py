@@ -1,0 +1,92 @@
+"""Print ratios of time and memory on the same data, with what is required of them: `make bench`.
+
+Every ratio is measured in one process, compiled code warmed up first, as the best of several repeats. The table is
+written as JSON into `benchmarks/results/` as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from growth import growth_rows
+from measure import Row
+from processes import first_call_rows, memory_rows
+from rich.console import Console
+from rich.table import Table
+from speed import corpus_rows, epochs_against_product, exact_against_greedy, lda_against_greedy, two_threads, warm_up
+
+BENCHMARKS = {
+    "exact": exact_against_greedy,
+    "lda": lda_against_greedy,
+    "corpus": corpus_rows,
+    "epochs": epochs_against_product,
+    "memory": memory_rows,
+    "growth": growth_rows,
+    "first-call": first_call_rows,
+    "threads": two_threads,
+}
+RESULTS = Path(__file__).with_name("results")
+WIDTH = 160  # of the table where the output is no terminal
+
+
+def main() -> None:
+    """Run the benchmarks that are asked for, print the table and store it."""
+    options = parse()
+    warm_up()
+    rows = []
+    for name in options.only or BENCHMARKS:
+        Console(stderr=True).print(f"{name} ...")
+        rows += BENCHMARKS[name](options.quick, options.repeats or (1 if options.quick else 3))
+    Console(width=None if sys.stdout.isatty() else WIDTH).print(table(rows, options.quick))
+    print(f"written to {store(rows, options).relative_to(Path.cwd(), walk_up=True)}")
+
+
+def parse() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="smaller data, one repeat; what needs size is not judged")
+    parser.add_argument("--only", action="append", choices=BENCHMARKS, metavar="NAME",
+                        help=f"run this one, may be repeated: {', '.join(BENCHMARKS)}")  # fmt: skip
+    parser.add_argument("--repeats", type=int, help="take the best of so many (default: 3, with --quick 1)")
+    return parser.parse_args()
+
+
+def table(rows: list[Row], quick: bool) -> Table:
+    """Return the rows as a table for the terminal."""
+    result = Table(title="mmpca benchmarks" + (", quick: small data" if quick else ""))
+    result.add_column("benchmark")
+    result.add_column("measure", overflow="fold", ratio=3)
+    for name in ("value", "required"):
+        result.add_column(name, justify="right", no_wrap=True)
+    result.add_column("holds")
+    result.add_column("note", overflow="fold", ratio=2)
+    for row in rows:
+        required = "" if row.required is None else str(row.required)
+        holds = {None: "", True: "[green]yes[/]", False: "[bold red]no[/]"}[row.holds]
+        result.add_row(row.benchmark, row.measure, f"{row.value:.3g}", required, holds, row.note)
+    return result
+
+
+def store(rows: list[Row], options: argparse.Namespace) -> Path:
+    """Write the rows, and what they were measured with, into a new file; return its path."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"bench-{datetime.now():%Y%m%d-%H%M%S}.json"
+    content = {
+        "quick": options.quick,
+        "versions": {name: version(name) for name in ("mmpca", "numpy", "scipy", "scikit-learn", "numba")},
+        "rows": [
+            row._asdict() | {"required": None if row.required is None else str(row.required), "holds": row.holds}
+            for row in rows
+        ],
+    }
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    return path
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""Tasks that need a process of their own: `python child.py TASK [FOLDER]` prints its numbers as JSON."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from pathlib import Path
+from time import perf_counter
+
+
+def first_call() -> dict[str, float]:
+    """Time the import, the first fit, which compiles or reads what was compiled, and a second one."""
+    start = perf_counter()
+    from mmpca import MMPCA
+    from mmpca.simulate import paper_design
+
+    X = paper_design(noise=0.2, random_state=0).X
+    ends = [perf_counter()]
+    for _ in range(2):
+        MMPCA(6, 4, random_state=0).fit(X)
+        ends.append(perf_counter())
+    return {"import": ends[0] - start, "fit": ends[1] - ends[0], "again": ends[2] - ends[1]}
+
+
+def memory(folder: str) -> dict[str, float]:
+    """Measure by how much a fit of the counts in `folder` raises the memory of the process at its peak."""
+    import numpy as np
+    from scipy import sparse
+
+    from mmpca import MMPCA
+    from mmpca.simulate import paper_design
+
+    tiny = paper_design(n_samples=60, random_state=0)
+    MMPCA(6, 4, topics=tiny.topics, start=np.arange(60) % 6, n_jobs=1).fit(tiny.X)
+    X = sparse.load_npz(Path(folder, "X.npz"))
+    topics, labels = np.load(Path(folder, "topics.npy")), np.load(Path(folder, "labels.npy"))
+    model = MMPCA(labels.max() + 1, len(topics), topics=topics, start=labels, n_jobs=1, refit_topics=True)
+    before = current_bytes()
+    model.fit(X)
+    return {"bytes": peak_bytes() - before}
+
+
+def peak_bytes() -> int:
+    """Return the largest resident memory of this process so far."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def current_bytes() -> int:
+    """Return the resident memory of this process now where the system tells it, or else its peak so far.
+
+    The peak of an earlier moment would hide as much of what comes later.
+    """
+    try:
+        n_pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return peak_bytes()
+    return n_pages * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    task, *arguments = sys.argv[1:]
+    print(json.dumps({"first-call": first_call, "memory": memory}[task](*arguments)))

@@ -1,0 +1,96 @@
+"""The data that the benchmarks run on: the paper's design, and a simulated corpus of any size."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mmpca import engine
+from mmpca.counts import Counts, as_counts
+from mmpca.model.starts import kmeans_labels, random_labels
+from mmpca.simulate import paper_design, simulate_mmpca, sparse_topics
+from mmpca.topics import learn_topics, topic_shares
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int32]
+
+ALPHA = 1.0  # prior of the clusters' topic shares: the estimator's default
+BLEND = 0.2  # share of the mean profile in the topics that the search is given, which are never the true ones
+PERTURBED = 0.05  # share of the labels of a good start that are drawn anew
+
+
+class Problem(NamedTuple):
+    """Counts, topics to search with, and the truth."""
+
+    X: sparse.csr_array  # (N, V)
+    rows: Counts  # the same as the engine wants it
+    beta: Array  # (K, V)
+    labels: Labels  # the true ones, (N,)
+    n_clusters: int
+
+    def build(self, labels: Labels) -> engine.State:
+        """Return the state of a partition."""
+        return engine.build(self.rows, labels, n_clusters=self.n_clusters, beta=self.beta, alpha=ALPHA)
+
+    @property
+    def nnz_per_row(self) -> float:
+        """Mean number of distinct features in a row."""
+        return self.rows.nnz / self.rows.n_rows
+
+
+class Sizes(NamedTuple):
+    """How large a corpus is."""
+
+    n_samples: int = 20_000
+    n_features: int = 20_000
+    n_clusters: int = 20
+    n_topics: int = 20
+    length: int = 80  # mean total of a row
+
+
+FULL, QUICK = Sizes(), Sizes(n_samples=4_000, n_features=4_000, n_clusters=10, n_topics=10)
+
+
+@cache
+def paper_problem() -> Problem:
+    """Return the paper's design with noise 0.2 and topics learned from its rows."""
+    data = paper_design(noise=0.2, random_state=0)
+    rows = as_counts(data.X)
+    n_clusters, n_topics = data.cluster_topics.shape
+    beta = learn_topics(rows, n_topics, rng=np.random.default_rng(0))
+    return Problem(data.X, rows, beta, data.labels.astype(np.int32), n_clusters)
+
+
+@cache
+def corpus(sizes: Sizes) -> Problem:
+    """Return counts from sparse topics, with rows of random length and clusters of a few topics each."""
+    rng = np.random.default_rng(0)
+    topics = sparse_topics(sizes.n_topics, sizes.n_features, concentration=0.1, random_state=rng)
+    data = simulate_mmpca(
+        sizes.n_samples,
+        topics=topics,
+        cluster_topics=rng.dirichlet(np.full(sizes.n_topics, 0.3), sizes.n_clusters),
+        lengths=np.maximum(rng.poisson(sizes.length, sizes.n_samples), 1),
+        noise=0.1,
+        random_state=rng,
+    )
+    beta = (1 - BLEND) * topics + BLEND * topics.mean(axis=0)
+    return Problem(data.X, as_counts(data.X), beta, data.labels.astype(np.int32), sizes.n_clusters)
+
+
+@cache
+def start_labels(sizes: Sizes, kind: str) -> Labels:
+    """Return labels to start a search of the corpus from: "random", "k-means", or "perturbed", from the latter."""
+    problem, rng = corpus(sizes), np.random.default_rng(1)
+    if kind == "random":
+        return random_labels(problem.rows.n_rows, problem.n_clusters, rng)
+    if kind == "k-means":
+        return kmeans_labels(topic_shares(problem.rows, problem.beta, prior=ALPHA), problem.n_clusters, rng)
+    labels = start_labels(sizes, "k-means").copy()
+    is_drawn = rng.random(len(labels)) < PERTURBED
+    labels[is_drawn] = rng.integers(problem.n_clusters, size=is_drawn.sum())
+    return labels

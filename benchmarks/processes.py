@@ -1,0 +1,47 @@
+"""What only a fresh process shows: the memory of a fit, and the first call before anything is compiled."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from measure import Limits, Row, in_fresh_process
+from problems import corpus, start_labels
+from scipy import sparse
+from speed import corpus_sizes
+
+MEGABYTE = 2**20
+FIXED_MEGABYTES = 100
+
+
+def memory_rows(quick: bool, repeats: int) -> list[Row]:
+    """Measure the peak memory of a fit above its input against what five states' worth of tables take."""
+    sizes = corpus_sizes(quick)
+    problem = corpus(sizes)
+    with tempfile.TemporaryDirectory() as folder:
+        sparse.save_npz(Path(folder, "X.npz"), problem.X, compressed=False)
+        np.save(Path(folder, "topics.npy"), problem.beta)
+        np.save(Path(folder, "labels.npy"), start_labels(sizes, "perturbed"))
+        used = min(in_fresh_process("memory", folder)["bytes"] for _ in range(repeats))
+    allowed = 5 * (sizes.n_clusters + sizes.n_topics) * sizes.n_features * 8 + FIXED_MEGABYTES * MEGABYTE
+    note = f"{used / MEGABYTE:.0f} MB / {allowed / MEGABYTE:.0f} MB"
+    measure = f"corpus: peak memory of fit above its input / (5 (Q + K) V doubles + {FIXED_MEGABYTES} MB)"
+    return [Row("memory", measure, used / allowed, None if quick else Limits(at_most=1), note)]
+
+
+def first_call_rows(quick: bool, repeats: int) -> list[Row]:
+    """Time a fit of the paper's design in a process that has to compile, and in the next one."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {"NUMBA_CACHE_DIR": folder, "MMPCA_CACHE": "1", "NUMBA_DISABLE_JIT": "0"}
+        first = in_fresh_process("first-call", environment=environment)
+        later = [in_fresh_process("first-call", environment=environment) for _ in range(repeats)]
+    second = min(later, key=lambda numbers: numbers["fit"])
+    return [
+        Row("first-call", "paper's design: first fit ever, seconds", first["fit"], Limits(at_most=30), _imports(first)),
+        Row("first-call", "the same in the next process, seconds", second["fit"], None, _imports(second)),
+    ]
+
+
+def _imports(numbers: dict[str, float]) -> str:
+    return f"import {numbers['import']:.1f} s; a second fit {numbers['again']:.2f} s"

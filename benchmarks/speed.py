@@ -1,0 +1,161 @@
+"""Times of searches and of their epochs, as ratios to rivals on the same data."""
+
+from __future__ import annotations
+
+from functools import cache
+from time import perf_counter
+
+import numpy as np
+from measure import Limits, Row, TimedRun, best_seconds, timed_search
+from problems import FULL, QUICK, Problem, Sizes, corpus, paper_problem, start_labels
+from sklearn.decomposition import LatentDirichletAllocation
+from threadpoolctl import threadpool_limits
+
+from mmpca import engine, kernels
+from mmpca.model.starts import random_labels
+
+TOL = 1e-10  # the estimator's default: a move must gain more than this share of the bound
+N_EXACT_ROWS = 20  # rows of the corpus that the exact evaluator is timed on
+LDA_PASSES = 60
+
+
+def warm_up() -> None:
+    """Compile everything that is timed."""
+    problem = paper_problem()
+    for algorithm in ("greedy", "exact"):
+        search_from(problem, 0, algorithm, max_epochs=2)
+
+
+def search_from(problem: Problem, number: int, algorithm: engine.Algorithm, max_epochs: int = 50) -> engine.Run:
+    """Build the state of a random partition and search from there."""
+    rng = np.random.default_rng(number)
+    state = problem.build(random_labels(problem.rows.n_rows, problem.n_clusters, rng))
+    return engine.search(state, algorithm=algorithm, rng=rng, max_epochs=max_epochs, tol=TOL)
+
+
+# --- the paper's design -----------------------------------------------------------------------------------------
+
+
+@cache
+def paper_searches(n_starts: int, repeats: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Return mean seconds and mean final bound of exact and greedy searches from the same random starts.
+
+    A search counts from its labels on: building the state is part of it for both.
+    """
+    seconds = {algorithm: np.full(n_starts, np.inf) for algorithm in ("exact", "greedy")}
+    bounds = {algorithm: np.empty(n_starts) for algorithm in seconds}
+    for _ in range(repeats):
+        for number in range(n_starts):
+            for algorithm in seconds:
+                start = perf_counter()
+                run = search_from(paper_problem(), number, algorithm)
+                seconds[algorithm][number] = min(seconds[algorithm][number], perf_counter() - start)
+                bounds[algorithm][number] = run.bounds[-1]
+    return {name: x.mean() for name, x in seconds.items()}, {name: x.mean() for name, x in bounds.items()}
+
+
+def _n_starts(quick: bool) -> int:
+    return 3 if quick else 10
+
+
+def exact_against_greedy(quick: bool, repeats: int) -> list[Row]:
+    """Time the published algorithm against the screened one."""
+    seconds, bounds = paper_searches(_n_starts(quick), repeats)
+    note = f"{1e3 * seconds['exact']:.1f} ms / {1e3 * seconds['greedy']:.1f} ms, mean of {_n_starts(quick)} starts"
+    difference = bounds["greedy"] - bounds["exact"]
+    return [
+        Row("exact", "paper's design: exact search / greedy search", seconds["exact"] / seconds["greedy"], Limits(4), note),
+        Row("exact", "the same: final bound, greedy - exact, nats", difference, note="mean of the same starts"),
+    ]  # fmt: skip
+
+
+def lda_against_greedy(quick: bool, repeats: int) -> list[Row]:
+    """Time scikit-learn's variational LDA against one greedy search."""
+    problem = paper_problem()
+    seconds, _ = paper_searches(_n_starts(quick), repeats)
+    with threadpool_limits(1):
+        lda = best_seconds(
+            lambda model: model.fit(problem.X),
+            lambda: LatentDirichletAllocation(len(problem.beta), max_iter=LDA_PASSES, random_state=0),
+            repeats,
+        )
+    note = f"{lda:.2f} s / {1e3 * seconds['greedy']:.1f} ms"
+    measure = f"paper's design: scikit-learn LDA, {LDA_PASSES} passes / greedy search"
+    return [Row("lda", measure, lda / seconds["greedy"], Limits(40), note)]
+
+
+# --- the corpus -------------------------------------------------------------------------------------------------
+
+
+def corpus_sizes(quick: bool) -> Sizes:
+    """Return the sizes of the corpus."""
+    return QUICK if quick else FULL
+
+
+@cache
+def corpus_search(sizes: Sizes, kind: str, n_threads: int, repeats: int) -> TimedRun:
+    """Time the epochs of a greedy search of the corpus."""
+    state = corpus(sizes).build(start_labels(sizes, kind))
+    return timed_search(state, seed=2, n_threads=n_threads, repeats=repeats, tol=TOL)
+
+
+def exact_row_seconds(sizes: Sizes, kind: str, repeats: int) -> float:
+    """Return the time of the exact evaluator on one row, the mean of a few rows at the start of a search."""
+    problem = corpus(sizes)
+    state = problem.build(start_labels(sizes, kind))
+    min_gain = TOL * abs(engine.bound(state))
+    sample = np.random.default_rng(3).choice(problem.rows.n_rows, N_EXACT_ROWS, replace=False)
+    seconds = best_seconds(
+        lambda copy: kernels.sweep_exact(copy, min_gain, sample), lambda: engine.copy(state), repeats
+    )
+    return seconds / N_EXACT_ROWS
+
+
+def corpus_rows(quick: bool, repeats: int) -> list[Row]:
+    """Time the exact evaluator on a row against an epoch of the greedy search, a row."""
+    sizes, rows = corpus_sizes(quick), []
+    problem = corpus(sizes)
+    rows.append(Row("corpus", "corpus: mean number of distinct features in a row", problem.nnz_per_row,
+                    note=f"{problem.X.shape[0]:,} rows, {problem.X.shape[1]:,} features"))  # fmt: skip
+    for kind, required in (("k-means", Limits(100)), ("random", None)):
+        exact = exact_row_seconds(sizes, kind, repeats)
+        epochs = corpus_search(sizes, kind, 1, repeats).seconds / problem.rows.n_rows
+        note = (
+            f"{1e3 * exact:.1f} ms / {1e6 * epochs.mean():.1f} us; "
+            f"first epoch {exact / epochs[0]:.0f}, slowest {exact / epochs.max():.0f}"
+        )
+        measure = f"corpus, {kind} start: a row exact / a row in a mean greedy epoch"
+        rows.append(Row("corpus", measure, exact / epochs.mean(), None if quick else required, note))
+    return rows
+
+
+def epochs_against_product(quick: bool, repeats: int) -> list[Row]:
+    """Time the epochs after the first against one product of the counts with a dense matrix."""
+    sizes, rows = corpus_sizes(quick), []
+    product = product_seconds(corpus(sizes), repeats)
+    for kind, required in (("perturbed", None if quick else Limits(at_most=8)), ("random", None)):
+        timed = corpus_search(sizes, kind, 1, repeats)
+        later = timed.seconds[1:] / product
+        moves = ", ".join(str(n) for n in timed.run.n_moves)
+        ratios = ", ".join(f"{x:.1f}" for x in timed.seconds / product)
+        start = "k-means start, 5 % perturbed" if kind == "perturbed" else f"{kind} start"
+        measure = f"corpus, {start}: {{}} epoch after the first / X @ D"
+        rows.append(Row("epochs", measure.format("mean"), later.mean(), required, f"epochs {ratios}"))
+        rows.append(Row("epochs", measure.format("largest"), later.max(), required, f"moves {moves}"))
+    rows.append(Row("epochs", "corpus: X @ D with as many columns as clusters, ms", 1e3 * product))
+    return rows
+
+
+def product_seconds(problem: Problem, repeats: int) -> float:
+    """Return the time of X @ D in double precision, D dense with a column for each cluster."""
+    X = problem.X.astype(np.float64)
+    D = np.random.default_rng(4).random((X.shape[1], problem.n_clusters))
+    return best_seconds(lambda right: X @ right, lambda: D, 5 * repeats)
+
+
+def two_threads(quick: bool, repeats: int) -> list[Row]:
+    """Time the epochs of a search on one thread against two."""
+    one, two = (corpus_search(corpus_sizes(quick), "perturbed", n, repeats) for n in (1, 2))
+    same = "the same labels" if np.array_equal(one.labels, two.labels) else "OTHER LABELS"
+    note = f"{one.seconds.sum():.2f} s / {two.seconds.sum():.2f} s, {same}"
+    return [Row("threads", "corpus: all epochs on 1 thread / on 2", one.seconds.sum() / two.seconds.sum(), note=note)]
