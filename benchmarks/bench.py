@@ -13,11 +13,13 @@ from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from rich.console import Console
+from rich.table import Table
+from threadpoolctl import threadpool_limits
+
 from growth import growth_rows
 from measure import Row
 from processes import first_call_rows, memory_rows
-from rich.console import Console
-from rich.table import Table
 from speed import corpus_rows, epochs_against_product, exact_against_greedy, lda_against_greedy, two_threads, warm_up
 
 BENCHMARKS = {
@@ -37,13 +39,15 @@ WIDTH = 160  # of the table where the output is no terminal
 def main() -> None:
     """Run the benchmarks that are asked for, print the table and store it."""
     options = parse()
-    warm_up()
     rows = []
-    for name in options.only or BENCHMARKS:
-        Console(stderr=True).print(f"{name} ...")
-        rows += BENCHMARKS[name](options.quick, options.repeats or (1 if options.quick else 3))
+    with threadpool_limits(1):  # rivals on one thread as well
+        warm_up()
+        for name in options.only or BENCHMARKS:
+            Console(stderr=True).print(f"{name} ...")
+            rows += BENCHMARKS[name](options.quick, options.repeats or (1 if options.quick else 3))
     Console(width=None if sys.stdout.isatty() else WIDTH).print(table(rows, options.quick))
-    print(f"written to {store(rows, options).relative_to(Path.cwd(), walk_up=True)}")
+    path = store(rows, options)
+    print(f"written to {path.relative_to(path.parents[2])}")
 
 
 def parse() -> argparse.Namespace:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+
 from measure import Limits, Row, best_seconds, slope
+from mmpca import engine, kernels
 from problems import Problem, Sizes, corpus
 from speed import TOL
-
-from mmpca import engine, kernels
 
 BASE = Sizes(n_samples=5_000, n_features=10_000, n_clusters=10, n_topics=10)
 N_DOUBLINGS = 3

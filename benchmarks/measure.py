@@ -1,4 +1,8 @@
-"""What every benchmark needs: a row of the table, the shortest of several times, epochs by the clock, a fresh process."""
+"""What every benchmark needs: a row of the table, the shortest of several times, timed epochs, a fresh process.
+
+What runs on one thread is timed in seconds of the processor, which other jobs on the machine do not lengthen as they
+do those of the clock.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -37,7 +41,7 @@ class Limits(NamedTuple):
 
     def hold(self, value: float) -> bool:
         """Tell whether a value is within the limits; NaN is not."""
-        return self.at_least <= value <= self.at_most
+        return bool(self.at_least <= value <= self.at_most)
 
 
 class Row(NamedTuple):
@@ -60,9 +64,9 @@ def best_seconds(call: Callable[[Prepared], object], prepare: Callable[[], Prepa
     seconds = []
     for _ in range(repeats):
         prepared = prepare()
-        start = perf_counter()
+        start = process_time()
         call(prepared)
-        seconds.append(perf_counter() - start)
+        seconds.append(process_time() - start)
     return min(seconds)
 
 
@@ -74,8 +78,15 @@ class TimedRun(NamedTuple):
     seconds: Array  # of each epoch, the shortest of several repeats
 
 
-def timed_search(state: engine.State, *, seed: int, n_threads: int, repeats: int, **options: Any) -> TimedRun:
-    """Run the same greedy search several times from copies of a state.
+def timed_search(
+    state: engine.State,
+    *,
+    seed: int,
+    repeats: int,
+    clock: Callable[[], float] = process_time,
+    **options: Any,
+) -> TimedRun:
+    """Run the same greedy search several times from copies of a state; `options` are those of the search.
 
     An epoch ends at the callback of its last block, so that it counts the bound of the epoch before, and not its own;
     the last one, which looks twice before it declares convergence, counts both passes.
@@ -83,12 +94,11 @@ def timed_search(state: engine.State, *, seed: int, n_threads: int, repeats: int
     shortest, run, labels = None, None, None
     for _ in range(repeats):
         copy, ends = engine.copy(state), dict[int, float]()
-        start = perf_counter()
+        start = clock()
         run = engine.search(
             copy,
             rng=np.random.default_rng(seed),
-            n_threads=n_threads,
-            callback=lambda progress, ends=ends: ends.update({progress.epoch: perf_counter()}),
+            callback=lambda progress, ends=ends: ends.update({progress.epoch: clock()}),
             **options,
         )
         seconds = np.diff([start, *ends.values()])

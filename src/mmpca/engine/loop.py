@@ -116,11 +116,13 @@ class _History:
         self.bounds, self.n_moves = [start], list[int]()
 
     def add(self, bound: float, n_moves: int) -> None:
+        """Book an epoch."""
         self.bounds.append(bound)
         self.n_moves.append(n_moves)
 
     @property
     def converged(self) -> bool:
+        """Whether the last epoch made no move."""
         return bool(self.n_moves) and self.n_moves[-1] == 0
 
 
@@ -133,10 +135,12 @@ class _Watch:
         self.bound, self.stopped = -np.inf, False
 
     def begin(self, bound: float) -> _Watch:
+        """Begin an epoch."""
         self.epoch, self.n_done, self.n_moves, self.bound = self.epoch + 1, 0, 0, bound
         return self
 
     def block_done(self, n_rows: int, n_moves: int) -> None:
+        """Book a block and tell the callback."""
         self.n_done += n_rows
         self.n_moves += n_moves
         if self.callback is not None:
@@ -257,12 +261,15 @@ def _sweep_cvem(state: State, for_rows: Callable[..., None], block: Rows) -> int
 def _repair(state: State, before: tuple[NDArray[np.int32], Array], order: Rows, min_gain: float) -> int:
     """Undo an epoch in place and offer its moved rows to the exact evaluator instead; return the number of moves.
 
-    Lazy refreshes can let moves through that do not gain together; evaluated exactly one by one, they cannot.
+    Lazy refreshes can let moves through that do not gain together; evaluated exactly one by one, they cannot. If none of
+    these rows gains, the others are asked as well before the epoch counts as one without a move.
     """
     labels, gamma = before
-    moved = order[(state.labels != labels)[order]]
+    has_moved = (state.labels != labels)[order]
     relabel(state, labels, gamma)
-    n_moves = kernels.sweep_exact(state, min_gain, moved)
+    n_moves = kernels.sweep_exact(state, min_gain, order[has_moved])
+    if n_moves == 0:
+        n_moves = kernels.sweep_exact(state, min_gain, order[~has_moved])
     relabel(state, state.labels, state.gamma)
     return int(n_moves)
 
