@@ -261,8 +261,8 @@ def _sweep_cvem(state: State, for_rows: Callable[..., None], block: Rows) -> int
 def _repair(state: State, before: tuple[NDArray[np.int32], Array], order: Rows, min_gain: float) -> int:
     """Undo an epoch in place and offer its moved rows to the exact evaluator instead; return the number of moves.
 
-    Lazy refreshes can let moves through that do not gain together; evaluated exactly one by one, they cannot. If none of
-    these rows gains, the others are asked as well before the epoch counts as one without a move.
+    Lazy refreshes can let moves through that do not gain together; evaluated exactly one by one, they cannot. If none
+    of these rows gains, the others are asked as well before the epoch counts as one without a move.
     """
     labels, gamma = before
     has_moved = (state.labels != labels)[order]
