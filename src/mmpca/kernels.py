@@ -32,6 +32,7 @@ LONGEST_STEP = 10.0  # of log weights in one Newton step
 ERROR_GROWTH = 3.0
 FROZEN_ERROR = 0.01
 FAR_SIDE = 0.3
+SECOND_ORDER_SHARE = 0.01  # of a cluster's counts moved before its second-order quantities are renewed
 
 
 # --- special functions ------------------------------------------------------------------------------------------
@@ -400,7 +401,11 @@ def spread_column(beta, weight, curvature, mixture, tables, q):
 
 @_jit()
 def refresh_cluster(state, q, with_tables):
-    """Bring gamma, J, A and, for the screened evaluator, the table columns of cluster q up to date, in place."""
+    """Bring gamma, J and, for the screened evaluator, the table columns of cluster q up to date, in place.
+
+    What belongs to the second order (A - T and U) costs most and changes least: it is renewed when the counts moved
+    since the last time exceed `SECOND_ORDER_SHARE` of the total.
+    """
     n_clusters = state.sizes.size
     mixture = np.empty(state.beta.shape[1])
     m = state.counts[q]
@@ -413,7 +418,16 @@ def refresh_cluster(state, q, with_tables):
     topic_weights(gamma, weight)
     mix(state.beta, weight, mixture)
     state.value[q] = cluster_value(m, state.alpha, gamma, weight, mixture)
-    if with_tables:
+    state.aged[q] += state.moved[q]
+    fill(state.drift[q], 0.0)
+    state.moved[q] = 0.0
+    if not with_tables:
+        return
+    for v in range(mixture.size):
+        # A feature without probability is absent from the data: its entry is never used.
+        state.tables[v, q] = math.log(mixture[v]) if mixture[v] > 0.0 else 0.0
+    if state.aged[q] > SECOND_ORDER_SHARE * state.totals[q] or math.isnan(curvature[0, 0]):
+        state.aged[q] = 0.0
         is_expandable = topic_curvature(m, state.beta, state.alpha, gamma, weight, mixture, curvature)
         total = 0.0
         for k in range(gamma.size):
@@ -422,9 +436,6 @@ def refresh_cluster(state, q, with_tables):
             for j in range(gamma.size):
                 state.coupling[q, k, j] = curvature[k, j] + trigamma(total)
             state.coupling[q, k, k] -= trigamma(gamma[k])
-        for v in range(mixture.size):
-            # A feature without probability is absent from the data: its entry is never used.
-            state.tables[v, q] = math.log(mixture[v]) if mixture[v] > 0.0 else 0.0
         if is_expandable:
             spread_column(state.beta, weight, curvature, mixture, state.tables, q)
         else:  # nothing bounds the second-order term: let no move be dropped
@@ -433,8 +444,6 @@ def refresh_cluster(state, q, with_tables):
             for v in range(mixture.size):
                 state.tables[v, n_clusters + 1 + q] = np.inf
                 state.tables[v, n_clusters] = np.inf
-    fill(state.drift[q], 0.0)
-    state.moved[q] = 0.0
 
 
 @_jit()
@@ -768,13 +777,15 @@ def expand_row(state, i, min_gain, caution, first, s, estimate, below, above):
     length, own, largest = screen_row(state.rows, i, state.tables, old, first)
     # The removal's second-order term grows on the way to M_old - d, at the most to twice its mean (a topic that
     # vanishes with the row); an addition's falls.
-    removal = 2.0 * caution * own - first[old]
+    # Being true bounds, these need less caution than the expansions.
+    widening = math.sqrt(caution)
+    removal = 2.0 * widening * own - first[old]
     highest = -np.inf
     for q in range(first.size):
         estimate[q] = -np.inf
         if q != old:
             highest = max(highest, first[q] + size_change(state.sizes, old, q))
-    if highest + caution * largest + removal <= min_gain:
+    if highest + widening * largest + removal <= min_gain:
         return -1
     spread_row(state.rows, i, state.tables, above)
     above[old] = 0.0
@@ -782,7 +793,7 @@ def expand_row(state, i, min_gain, caution, first, s, estimate, below, above):
     is_removal_known = False
     for q in range(first.size):
         sizes = size_change(state.sizes, old, q) - min_gain
-        if q == old or first[q] + sizes + caution * 0.5 * length * above[q] + removal + above[old] <= 0.0:
+        if q == old or first[q] + sizes + widening * 0.5 * length * above[q] + removal + above[old] <= 0.0:
             continue
         row_topic_counts(state.rows, i, state.beta_rows, state.weight[q], s)
         change, below[q], above[q] = expand_end(state, q, s, 1.0, first[q])

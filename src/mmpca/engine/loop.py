@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mmpca import kernels
 from mmpca.engine.bound import Array
-from mmpca.engine.moves import bound
+from mmpca.engine.moves import bound, refresh
 from mmpca.engine.state import State, relabel
 
 Algorithm = Literal["greedy", "exact", "cvem"]
@@ -95,10 +95,11 @@ def search(
             order = rng.permutation(len(state.labels))
             min_gain = tol * abs(start)
             n_moves = _epoch(state, order, algorithm, min_gain, for_rows, watch.begin(start))
-            if bound(state) < start:
+            if n_moves and bound(state) < start:
                 n_moves = _repair(state, before, order, min_gain)
             kernels.tighten_spread(state)
-            history.add(bound(state), n_moves)
+            # Without a move, only rounding can tell the bound from the last one.
+            history.add(bound(state) if n_moves else start, n_moves)
     return Run(history.bounds, history.n_moves, history.converged and not watch.stopped, watch.stopped)
 
 
@@ -166,7 +167,10 @@ def _epoch(
     elif algorithm == "cvem":
         sweeps = [partial(_sweep_cvem, state, for_rows)]
     else:
-        sweeps = [partial(_sweep_greedy, state, for_rows, min_gain, caution) for caution in (1.0, _caution(state))]
+        sweeps = [
+            partial(_sweep_greedy, state, for_rows, min_gain, 1.0),
+            partial(_sweep_greedy, state, for_rows, min_gain, _caution(state)),
+        ]
     size = block_size(len(order), algorithm)
     n_moves = 0
     try:
@@ -180,6 +184,8 @@ def _epoch(
                     return n_moves
             if n_moves:
                 break
+            for q in np.flatnonzero(state.aged).tolist():
+                refresh(state, q)
     except KeyboardInterrupt:
         watch.stopped = True
     return n_moves

@@ -12,7 +12,7 @@ from mmpca.engine.state import State
 def bound(state: State) -> float:
     """Return the bound of the state's partition; stale clusters are refreshed in place first."""
     for q in np.flatnonzero(state.moved).tolist():
-        refresh(state, q)
+        kernels.refresh_cluster(state, q, True)
     return float(state.value.sum() + xlogy(state.sizes, state.sizes / state.sizes.sum()).sum())
 
 
@@ -41,4 +41,5 @@ def move(state: State, i: int, q: int) -> None:
 
 def refresh(state: State, q: int) -> None:
     """Bring all that is derived from the counts of cluster q up to date, in place."""
+    state.aged[q] = np.inf
     kernels.refresh_cluster(state, q, True)

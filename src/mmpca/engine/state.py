@@ -37,6 +37,7 @@ class State(NamedTuple):
     tables: Array
     drift: Array  # s_q(D) of the rows D moved since the last refresh, (Q, K)
     moved: Array  # counts moved since the last refresh, (Q,)
+    aged: Array  # counts moved before that, since coupling and U_qv were last renewed, (Q,)
 
     @property
     def n_clusters(self) -> int:
@@ -75,6 +76,7 @@ def build(rows: Counts, labels: ArrayLike, *, n_clusters: int, beta: Array, alph
         tables=np.zeros((n_features, 2 * n_clusters + 1)),
         drift=np.zeros((n_clusters, n_topics)),
         moved=np.zeros(n_clusters),
+        aged=np.zeros(n_clusters),
     )
     relabel(state, state.labels)
     return state
@@ -89,6 +91,7 @@ def relabel(state: State, labels: ArrayLike, gamma: Array | None = None) -> None
     kernels.recount(state)
     state.weight[:] = 1.0 if gamma is None else np.exp(expected_log_theta(gamma))
     state.curvature[:] = np.nan
+    state.aged[:] = np.inf
     for q in range(state.n_clusters):
         kernels.refresh_cluster(state, q, True)
     kernels.tighten_spread(state)
