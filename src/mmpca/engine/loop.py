@@ -23,6 +23,8 @@ Rows = NDArray[np.int64]
 MIN_BLOCK, MAX_BLOCK, BLOCKS_PER_EPOCH = 32, 4096, 16
 STALE_SHARE = 0.2  # counts moved since a cluster's last refresh, as a share of its total, before the next
 ROWS_PER_TASK = 256  # rows that a thread evaluates at a time
+# Rows x clusters x topics x features up to which the last look at the moves is exact, or has very wide margins.
+EXACT_CHECK_WORK, WIDE_CHECK_WORK = 2_000_000, 100_000_000
 
 
 class Progress(NamedTuple):
@@ -192,12 +194,15 @@ def _epoch(
 
 
 def _caution(state: State) -> float:
-    """Return by how much margins are widened before convergence is declared.
+    """Return by how much margins are widened before convergence is declared: the more, the cheaper that is.
 
     Under a prior below one a topic can be switched off in a cluster, and a single row can switch it on: no expansion
-    sees that, so every move is evaluated exactly.
+    sees that, so every move is evaluated exactly, as it is where this costs next to nothing.
     """
-    return 4.0 if state.alpha >= 1 else 1e300
+    work = len(state.labels) * state.n_clusters * state.beta.size
+    if state.alpha < 1 or work <= EXACT_CHECK_WORK:
+        return 1e300
+    return 16.0 if work <= WIDE_CHECK_WORK else 4.0
 
 
 def _sweep_greedy(state: State, for_rows: Callable[..., None], min_gain: float, caution: float, block: Rows) -> int:
