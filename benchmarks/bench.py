@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 from datetime import datetime
 from importlib.metadata import version
@@ -17,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
+import mmpca
 from growth import growth_rows
 from measure import Row
 from processes import first_call_rows, memory_rows
@@ -82,6 +84,7 @@ def store(rows: list[Row], options: argparse.Namespace) -> Path:
     path = RESULTS / f"bench-{datetime.now():%Y%m%d-%H%M%S}.json"
     content = {
         "quick": options.quick,
+        "revision": revision(),
         "versions": {name: version(name) for name in ("mmpca", "numpy", "scipy", "scikit-learn", "numba")},
         "rows": [
             row._asdict() | {"required": None if row.required is None else str(row.required), "holds": row.holds}
@@ -90,6 +93,16 @@ def store(rows: list[Row], options: argparse.Namespace) -> Path:
     }
     path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     return path
+
+
+def revision() -> str | None:
+    """Return the commit of the package that was measured; None outside of a checkout."""
+    command = ["git", "describe", "--always", "--dirty"]
+    try:
+        done = subprocess.run(command, cwd=Path(mmpca.__file__).parent, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -50,19 +50,25 @@ def memory(folder: str) -> dict[str, float]:
 def peak_bytes() -> int:
     """Return the largest resident memory of this process so far."""
     unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return _status_bytes("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def current_bytes() -> int:
-    """Return the resident memory of this process now where the system tells it, or else its peak so far.
+    """Return the resident memory of this process now where the system tells it, or else its peak so far."""
+    return _status_bytes("VmRSS") or peak_bytes()
 
-    The peak of an earlier moment would hide as much of what comes later.
+
+def _status_bytes(name: str) -> int | None:
+    """Return an entry of Linux's account of this process; None on other systems.
+
+    `ru_maxrss` would not do there: it begins with the memory of the process that started this one, and so hides what
+    a fit takes behind a large parent.
     """
-    try:
-        n_pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except OSError:
-        return peak_bytes()
-    return n_pages * resource.getpagesize()
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return None
+    entries = dict(line.split(":", 1) for line in status.read_text().splitlines())
+    return int(entries[name].split()[0]) * 1024
 
 
 if __name__ == "__main__":

@@ -2,64 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
 import numpy as np
 
-from measure import Limits, Row, best_seconds, slope
+from measure import Limits, Row, best_of_each, slope
 from mmpca import engine, kernels
 from problems import Problem, Sizes, corpus
-from speed import TOL
+from speed import TOL, product
 
-BASE = Sizes(n_samples=5_000, n_features=10_000, n_clusters=10, n_topics=10)
-N_DOUBLINGS = 3
-ABOUT_ONE, ABOUT_ZERO = Limits(0.8, 1.2), Limits(at_most=0.3)
-# What doubles, its symbol, and the exponent that is required of an epoch without moves.
+BASE = Sizes(n_samples=10_000, n_features=10_000, n_clusters=10, n_topics=10)
+
+
+class Axis(NamedTuple):
+    """What doubles, all else held fixed."""
+
+    size: str
+    symbol: str
+    first: int
+    required: Limits | None  # of the exponent of an epoch without moves
+    is_relative: bool = False  # required of it beyond the exponent of X @ D
+
+
 AXES = (
-    ("n_samples", "N", ABOUT_ONE),
-    ("n_features", "V at fixed nnz", ABOUT_ZERO),
-    ("n_clusters", "Q", None),
-    ("n_topics", "K", None),
-    ("length", "nnz of a row", ABOUT_ONE),
+    Axis("n_samples", "N", 5_000, Limits(0.8, 1.2)),
+    # A table of all features that outgrows the caches slows the epoch as it slows any product with X.
+    Axis("n_features", "V at fixed nnz", 10_000, Limits(at_most=0.3), is_relative=True),
+    Axis("n_clusters", "Q", 5, None),
+    Axis("n_topics", "K", 5, None),
+    Axis("length", "nnz of a row", 80, Limits(at_most=1.2)),  # a row has fixed costs too: less than one is fine
 )
 
 
 def growth_rows(quick: bool, repeats: int) -> list[Row]:
-    """Fit the exponents of an epoch without moves, which refreshes nothing, and of its screening alone."""
+    """Fit exponents of an epoch without moves, which refreshes nothing, of its first look at the rows, and of X @ D."""
     rows = []
-    for axis, symbol, required in AXES:
-        problems = [corpus(sizes) for sizes in doublings(axis, 2 if quick else N_DOUBLINGS)]
+    for axis in AXES:
+        problems = [
+            corpus(BASE._replace(**{axis.size: axis.first * 2**doubling})) for doubling in range(3 if quick else 4)
+        ]
         states = [converged(problem) for problem in problems]
-        sizes = [size_of(problem, axis) for problem in problems]
-        timings = (
-            ("an epoch without moves", epoch_seconds, None if quick else required),
-            ("its first look at the rows", propose_seconds, None),
+        timings = {
+            "an epoch without moves": [epoch(state) for state in states],
+            "its first look at the rows": [first_look(state) for state in states],
+            "X @ D": [product(problem) for problem in problems],
+        }
+        whole, look, plain = (
+            exponent(axis, f"exponent of {name} in {axis.symbol}", problems, best_of_each(calls, 5 * repeats))
+            for name, calls in timings.items()
         )
-        for name, timing, limits in timings:
-            seconds = [timing(state, repeats) * scale_of(problems, n, axis) for n, state in enumerate(states)]
-            note = ", ".join(f"{1e3 * t:.1f} ms at {size:,.0f}" for t, size in zip(seconds, sizes, strict=True))
-            rows.append(Row("growth", f"exponent of {name} in {symbol}", slope(sizes, seconds), limits, note))
+        required = None if quick else axis.required
+        if axis.is_relative:
+            beyond = Row("growth", "the same beyond that of X @ D", whole.value - plain.value, required)
+            rows += [whole, beyond, look, plain]
+        else:
+            rows += [whole._replace(required=required), look, plain]
     return rows
 
 
-def doublings(axis: str, n_doublings: int) -> list[Sizes]:
-    """Return the base sizes with one of them doubled again and again."""
-    return [BASE._replace(**{axis: getattr(BASE, axis) * 2**n}) for n in range(n_doublings + 1)]
+def exponent(axis: Axis, measure: str, problems: list[Problem], seconds: list[float]) -> Row:
+    """Return the fitted exponent as a row of the table.
 
-
-def size_of(problem: Problem, axis: str) -> float:
-    """Return the size that times are plotted against; longer rows repeat features, so theirs is counted."""
-    n_samples, n_features = problem.X.shape
-    return {
-        "n_samples": n_samples,
-        "n_features": n_features,
-        "n_clusters": problem.n_clusters,
-        "n_topics": len(problem.beta),
-        "length": problem.nnz_per_row,
-    }[axis]
-
-
-def scale_of(problems: list[Problem], n: int, axis: str) -> float:
-    """Return what a time is multiplied with: rows repeat fewer features among many, so there it is per entry of X."""
-    return problems[0].nnz_per_row / problems[n].nnz_per_row if axis == "n_features" else 1.0
+    Rows repeat their features the more the longer they are and the fewer features there are: so the exponent of the
+    rows' length is that of the features counted in them, and the exponent of V that of the time for each entry of X.
+    """
+    entries = [problem.nnz_per_row for problem in problems]
+    sizes = entries if axis.size == "length" else [axis.first * 2**doubling for doubling in range(len(problems))]
+    note = ", ".join(f"{1e3 * time:.1f} ms at {size:,.0f}" for time, size in zip(seconds, sizes, strict=True))
+    if axis.size == "n_features":
+        seconds = [time * entries[0] / n for time, n in zip(seconds, entries, strict=True)]
+    return Row("growth", measure, slope(sizes, seconds), note=note)
 
 
 def converged(problem: Problem) -> engine.State:
@@ -71,22 +85,19 @@ def converged(problem: Problem) -> engine.State:
     return state
 
 
-def epoch_seconds(state: engine.State, repeats: int) -> float:
-    """Return the time of one epoch from a maximum: two looks at all rows, close calls settled, no move."""
+def epoch(state: engine.State) -> Callable[[], None]:
+    """Return a call that makes one epoch from a maximum: two looks at all rows, close calls settled, no move."""
 
-    def epoch(copy: engine.State) -> None:
-        run = engine.search(copy, rng=np.random.default_rng(1), max_epochs=1, tol=TOL)
+    def call() -> None:
+        run = engine.search(state, rng=np.random.default_rng(1), max_epochs=1, tol=TOL)
         if run.n_moves != [0]:
             raise RuntimeError(f"The epoch made {run.n_moves} moves from a maximum.")
 
-    return best_seconds(epoch, lambda: engine.copy(state), repeats)
+    return call
 
 
-def propose_seconds(state: engine.State, repeats: int) -> float:
-    """Return the time in which all rows are screened and expanded once, close calls left open."""
+def first_look(state: engine.State) -> Callable[[], None]:
+    """Return a call that screens and expands all rows once, close calls left open."""
     order = np.random.default_rng(1).permutation(len(state.labels))
     target, is_open = np.empty(len(order), dtype=np.int32), np.empty(len(order), dtype=np.bool_)
-    min_gain = TOL * abs(engine.bound(state))
-    return best_seconds(
-        lambda frozen: kernels.propose(frozen, min_gain, 1.0, order, target, is_open), lambda: state, 3 * repeats
-    )
+    return partial(kernels.propose, state, TOL * abs(engine.bound(state)), 1.0, order, target, is_open)

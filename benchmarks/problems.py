@@ -84,13 +84,18 @@ def corpus(sizes: Sizes) -> Problem:
 
 @cache
 def start_labels(sizes: Sizes, kind: str) -> Labels:
-    """Return labels to start a search of the corpus from: "random", "k-means", or "perturbed", from the latter."""
+    """Return labels to start a search of the corpus from.
+
+    "random", "k-means", "truth", or the latter two with a share of the labels drawn anew: "k-means, 5 % perturbed".
+    """
     problem, rng = corpus(sizes), np.random.default_rng(1)
     if kind == "random":
         return random_labels(problem.rows.n_rows, problem.n_clusters, rng)
     if kind == "k-means":
         return kmeans_labels(topic_shares(problem.rows, problem.beta, prior=ALPHA), problem.n_clusters, rng)
-    labels = start_labels(sizes, "k-means").copy()
+    if kind == "truth":
+        return problem.labels
+    labels = start_labels(sizes, kind.split(",")[0]).copy()
     is_drawn = rng.random(len(labels)) < PERTURBED
     labels[is_drawn] = rng.integers(problem.n_clusters, size=is_drawn.sum())
     return labels

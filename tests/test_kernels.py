@@ -150,6 +150,24 @@ def test_a_refresh_without_tables_leaves_them_alone(make_problem):
     assert engine.bound(state) == pytest.approx(problem.scratch_bound(state.labels), rel=1e-12)
 
 
+def test_a_small_change_renews_the_first_order_and_many_small_ones_the_second(make_problem):
+    problem = make_problem(0, n_rows=300)
+    problem.X[:100] = 0
+    problem.X[:100, 0] = 1  # a hundred rows of one token
+    state = problem.build(np.minimum(np.arange(300) // 100, 2))
+    second_order = state.coupling[1].copy()
+    for n_moved in range(1, 60):
+        kernels.move_row(state, n_moved, 1)
+        kernels.refresh_cluster(state, 1, True)
+        fresh = problem.build(state.labels)
+        np.testing.assert_allclose(state.tables[:, 1], fresh.tables[:, 1], rtol=1e-6)
+        if not np.array_equal(state.coupling[1], second_order):
+            break
+    assert n_moved - 1 <= kernels.SECOND_ORDER_SHARE * state.totals[1] < n_moved
+    np.testing.assert_allclose(state.coupling[1], fresh.coupling[1], rtol=1e-4, atol=1e-9)
+    assert state.aged[1] == 0
+
+
 def test_the_column_of_maxima_is_raised_by_a_refresh_and_tightened_on_request(make_problem):
     problem = make_problem(0)
     state = problem.build()

@@ -27,7 +27,9 @@ TILE = 512  # features handled at a time: the working set of a pass over topics 
 VE_DEFICIT = 1e-11  # the VE-step stops when the bound can still gain this many nats
 VE_MAX_ITER = 50
 VE_MAX_GUARDED = 1000  # and as many again with the bound watched at every step
-LONGEST_STEP = 10.0  # of log weights in one Newton step
+LONGEST_STEP = 10.0  # of a log weight at a time
+LONGEST_STRETCH = 1e6  # of a fixed-point step, where that is slow and the bound is watched
+LEAST_WEIGHT = 1e-300  # exp(eta) of a topic that a cluster does not use: its logarithm must stay finite
 # A bound on the error of an expansion: shares of its second-order terms that grow with the change (see `expansion`).
 ERROR_GROWTH = 3.0
 FROZEN_ERROR = 0.01
@@ -100,7 +102,7 @@ def topic_weights(gamma, weight):
         total += gamma[k]
     base = digamma(total)
     for k in range(gamma.size):
-        weight[k] = math.exp(digamma(gamma[k]) - base)
+        weight[k] = max(math.exp(digamma(gamma[k]) - base), LEAST_WEIGHT)
 
 
 @_inner_sums()
@@ -279,7 +281,7 @@ def half_steps(m, beta, alpha, gamma, weight, mixture, gap, residual):
     sum_scale = 0.0
     shift = 0.0
     for k in range(gamma.size):
-        gap[k] = digamma(gamma[k]) - base - math.log(weight[k])
+        gap[k] = max(digamma(gamma[k]) - base, math.log(LEAST_WEIGHT)) - math.log(weight[k])
         residual[k] = 1.0 / trigamma(gamma[k])
         sum_scale += residual[k]
         shift += residual[k] * gap[k]
@@ -292,13 +294,19 @@ def half_steps(m, beta, alpha, gamma, weight, mixture, gap, residual):
 
 
 @_inner()
+def stretched(weight, step):
+    """Return a weight whose logarithm has taken a step, within bounds."""
+    return max(weight * math.exp(min(max(step, -LONGEST_STEP), LONGEST_STEP)), LEAST_WEIGHT)
+
+
+@_inner()
 def newton_step(curvature, residual, weight):
     """Remove a residual r of the fixed point to first order: add d eta = A r to log(weight), in place."""
     for k in range(weight.size):
         step = 0.0
         for j in range(weight.size):
             step += curvature[k, j] * residual[j]
-        weight[k] *= math.exp(min(max(step, -LONGEST_STEP), LONGEST_STEP))
+        weight[k] = stretched(weight[k], step)
 
 
 @_inner()
@@ -331,10 +339,9 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
             if value < best - 1e-14 * abs(best):
                 length *= 0.25
                 for k in range(n_topics):
-                    weight[k] = anchor[k] * math.exp(length * step[k] if length > 1e-3 else fixed[k])
+                    weight[k] = stretched(anchor[k], length * step[k] if length > 1e-3 else fixed[k])
                 continue
             best = value
-            length = min(1.0, 4.0 * length)
             copy_into(anchor, weight)
             copy_into(fixed, gap)
         if largest < 1e-14:
@@ -358,15 +365,18 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
             n_fixed -= 1
             curvature[0, 0] = np.nan
             last = np.inf
+            longest = LONGEST_STRETCH
             for k in range(n_topics):
-                weight[k] *= math.exp(gap[k])
+                weight[k] = stretched(weight[k], gap[k])
         else:
             last = deficit
+            longest = 1.0
             newton_step(curvature, residual, weight)
         if is_guarded:
+            length = min(longest, 4.0 * length)
             for k in range(n_topics):
                 step[k] = math.log(weight[k] / anchor[k])
-                weight[k] = anchor[k] * math.exp(length * step[k])
+                weight[k] = stretched(anchor[k], length * step[k])
 
 
 @_inner_sums()
@@ -909,15 +919,15 @@ def reassign(state, block, target):
 
 
 @_jit_sums()
-def cvb0_pass(rows, share, row_counts, feature_counts, topic_counts, row_prior, smoothing):
+def cvb0_pass(rows, share, row_counts, feature_counts, topic_counts, row_prior, smoothing, n_present):
     """Update the topic shares of all tokens once, row by row, in place; return the mean absolute change of a share.
 
     Collapsed variational Bayes of order zero: the tokens of one feature in one row have common shares `share`
     (nnz, K), and `row_counts` (N, K), `feature_counts` (V, K) and `topic_counts` (K,) are their sums. A token sees the
-    sums without itself.
+    sums without itself; `n_present` features occur at all.
     """
     n_topics = topic_counts.size
-    total_smoothing = smoothing * feature_counts.shape[0]
+    total_smoothing = smoothing * n_present
     new = np.empty(n_topics)
     change = 0.0
     n_tokens = 0.0
@@ -927,7 +937,7 @@ def cvb0_pass(rows, share, row_counts, feature_counts, topic_counts, row_prior, 
             x = float(rows.data[p])
             total = 0.0
             for k in range(n_topics):
-                own = share[p, k]
+                own = np.float64(share[p, k])
                 new[k] = (
                     (row_counts[i, k] - own + row_prior)
                     * (feature_counts[v, k] - own + smoothing)
@@ -937,7 +947,7 @@ def cvb0_pass(rows, share, row_counts, feature_counts, topic_counts, row_prior, 
             for k in range(n_topics):
                 # Shares are stored in single precision: the sums follow what is stored, so that they stay consistent.
                 stored = np.float32(new[k] / total)
-                difference = float(stored) - float(share[p, k])
+                difference = np.float64(stored) - np.float64(share[p, k])
                 share[p, k] = stored
                 row_counts[i, k] += x * difference
                 feature_counts[v, k] += x * difference
@@ -956,7 +966,11 @@ def fold_in(rows, block, beta_rows, alpha, tol, max_iter, gamma):
     for i in block:
         length = 0.0
         for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            length += rows.data[p]
+            known = 0.0
+            for k in range(n_topics):
+                known += beta_rows[rows.indices[p], k]
+            if known > 0.0:
+                length += rows.data[p]
         for k in range(n_topics):
             gamma[i, k] = alpha + length / n_topics
         for _ in range(max_iter):

@@ -34,7 +34,7 @@ def let_drift(state, rng, n_rows):
             engine.move(state, i, new)
         for q in (old, new):
             if state.moved[q] > STALE_SHARE * state.totals[q]:
-                engine.refresh(state, q)
+                kernels.refresh_cluster(state, q, True)
 
 
 def refreshed(state):

@@ -194,7 +194,6 @@ def test_gains_keep_their_precision_for_huge_counts(make_problem, scale):
         assert engine.gain(state, i, q) == pytest.approx(after - before, rel=1e-10, abs=1e-9 + 1e-13 * abs(before))
 
 
-@pytest.mark.xfail(reason="under a prior below one the VE-step runs out of iterations between similar topics")
 @pytest.mark.parametrize("difference", [1e-2, 1e-3])
 def test_the_ve_step_converges_between_similar_topics_under_a_prior_below_one(make_problem, difference):
     beta = np.array([[0.5, 0.5], [0.5 + difference, 0.5 - difference]])

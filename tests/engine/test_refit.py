@@ -78,7 +78,6 @@ def test_the_state_is_not_changed(make_problem):
         np.testing.assert_array_equal(getattr(state, name), getattr(before, name), err_msg=name)
 
 
-@pytest.mark.xfail(reason="stale clusters are refreshed in a copy that shares the book of what is stale")
 def test_a_stale_state_is_not_changed_either(make_problem):
     problem = make_problem(0)
     state = problem.build()

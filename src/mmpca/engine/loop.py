@@ -97,11 +97,11 @@ def search(
             order = rng.permutation(len(state.labels))
             min_gain = tol * abs(start)
             n_moves = _epoch(state, order, algorithm, min_gain, for_rows, watch.begin(start))
-            if n_moves and bound(state) < start:
+            if _has_moved(state, before) and bound(state) < start:
                 n_moves = _repair(state, before, order, min_gain)
             kernels.tighten_spread(state)
             # Without a move, only rounding can tell the bound from the last one.
-            history.add(bound(state) if n_moves else start, n_moves)
+            history.add(bound(state) if _has_moved(state, before) else start, n_moves)
     return Run(history.bounds, history.n_moves, history.converged and not watch.stopped, watch.stopped)
 
 
@@ -267,6 +267,10 @@ def _sweep_cvem(state: State, for_rows: Callable[..., None], block: Rows) -> int
     target = np.empty(len(block), dtype=np.int32)
     for_rows(partial(kernels.assign, state), block, target)
     return int(kernels.reassign(state, block, target))
+
+
+def _has_moved(state: State, before: tuple[NDArray[np.int32], Array]) -> bool:
+    return not np.array_equal(state.labels, before[0])
 
 
 def _repair(state: State, before: tuple[NDArray[np.int32], Array], order: Rows, min_gain: float) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 from mmpca import kernels
 from mmpca.engine.bound import Array
 from mmpca.engine.moves import bound
-from mmpca.engine.state import State
+from mmpca.engine.state import State, copy
 
 
 def refit_topics(state: State, *, max_iter: int = 100, tol: float = 1e-7) -> tuple[Array, Array, float]:
@@ -16,8 +16,7 @@ def refit_topics(state: State, *, max_iter: int = 100, tol: float = 1e-7) -> tup
     The bound never falls below that of the state; the iteration stops when it rises by less than `tol` of its
     magnitude. The state is not changed.
     """
-    state = state._replace(gamma=state.gamma.copy(), weight=state.weight.copy(), value=state.value.copy(),
-                           curvature=state.curvature.copy())  # fmt: skip
+    state = copy(state)
     last = bound(state)
     for _ in range(max_iter):
         state = state._replace(beta=_update_topics(state))

@@ -89,7 +89,7 @@ def relabel(state: State, labels: ArrayLike, gamma: Array | None = None) -> None
     """
     state.labels[:] = labels
     kernels.recount(state)
-    state.weight[:] = 1.0 if gamma is None else np.exp(expected_log_theta(gamma))
+    state.weight[:] = 1.0 if gamma is None else np.maximum(np.exp(expected_log_theta(gamma)), kernels.LEAST_WEIGHT)
     state.curvature[:] = np.nan
     state.aged[:] = np.inf
     for q in range(state.n_clusters):

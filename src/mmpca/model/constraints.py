@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
+from reprlib import repr as short_repr
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,14 +31,18 @@ def _is_integer(value: Any, least: int) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
-def _is_real(value: Any, least: float, *, strictly: bool) -> bool:
-    if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(float(value)):
-        return False
-    return float(value) > least if strictly else float(value) >= least
+def _is_real(value: Any, least: float) -> bool:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and np.isfinite(float(value)) and float(value) >= least
 
 
 def _is_array(value: Any) -> bool:
-    return not isinstance(value, str) and np.ndim(value) > 0
+    if isinstance(value, str):
+        return False
+    try:
+        return np.ndim(value) > 0
+    except ValueError:  # rows of different lengths
+        return False
 
 
 RULES: dict[str, Rule] = {
@@ -47,7 +52,8 @@ RULES: dict[str, Rule] = {
         lambda value: _is_array(value) or value in TOPICS,
         'one of "lda", "random", or an array of shape (n_topics, n_features)',
     ),
-    "topic_prior": Rule(lambda value: _is_real(value, 0.0, strictly=True), "a finite number above 0"),
+    # Beyond these, the divergence from the prior is lost in the rounding of its terms.
+    "topic_prior": Rule(lambda value: _is_real(value, 1e-6) and value <= 1e8, "a number from 1e-6 to 1e8"),
     "start": Rule(
         lambda value: _is_array(value) or value in STARTS,
         'one of "auto", "random", "kmeans", or an array of labels of shape (n_samples,)',
@@ -59,7 +65,7 @@ RULES: dict[str, Rule] = {
     "algorithm": Rule(lambda value: isinstance(value, str) and value in ALGORITHMS, f"one of {ALGORITHMS}"),
     "stabilize": Rule(lambda value: value is None or (isinstance(value, str) and value == "sqrt"), 'None or "sqrt"'),
     "max_epochs": Rule(lambda value: _is_integer(value, 0), "a whole number of at least 0"),
-    "tol": Rule(lambda value: _is_real(value, 0.0, strictly=False), "a finite number of at least 0"),
+    "tol": Rule(lambda value: _is_real(value, 0.0), "a finite number of at least 0"),
     "refit_topics": Rule(lambda value: isinstance(value, bool | np.bool_), "True or False"),
     "n_jobs": Rule(
         lambda value: value is None or (_is_integer(value, -(2**31)) and value != 0), "None or a whole number but 0"
@@ -73,7 +79,7 @@ def check_parameters(parameters: dict[str, Any]) -> None:
     for name, rule in RULES.items():
         value = parameters[name]
         if not rule.holds(value):
-            shown = f"an array of shape {np.shape(value)}" if np.ndim(value) > 0 else repr(value)
+            shown = f"an array of shape {np.shape(value)}" if _is_array(value) else short_repr(value)
             raise ValueError(f"{name} must be {rule.expected}, but it is {shown}.")
 
 
@@ -104,16 +110,16 @@ def check_labels(labels: Any, n_samples: int, n_clusters: int) -> NDArray[np.int
             f"start must hold one label for each of the {n_samples} rows, but its shape is {values.shape}. "
             f"Give an array of shape ({n_samples},)."
         )
-    if values.dtype.kind not in "iu" and not (values.dtype.kind == "f" and (values == np.floor(values)).all()):
+    if values.dtype.kind not in "iuf":
         raise ValueError(
             f"start must hold whole numbers from 0 to {n_clusters - 1}, but its type is {values.dtype}. "
             "Turn names into numbers first, e.g. with numpy.unique(labels, return_inverse=True)[1]."
         )
-    outside = np.flatnonzero((values < 0) | (values >= n_clusters))
+    outside = np.flatnonzero(~((values >= 0) & (values < n_clusters) & (values == np.floor(values))))
     if outside.size:
         i = outside[0]
         raise ValueError(
-            f"start must hold labels from 0 to {n_clusters - 1}, but start[{i}] = {values[i]}. "
+            f"start must hold whole numbers from 0 to {n_clusters - 1}, but start[{i}] = {values[i]}. "
             "Renumber the labels or raise n_clusters."
         )
     empty = np.flatnonzero(np.bincount(values.astype(np.int64), minlength=n_clusters) == 0)
@@ -127,7 +133,13 @@ def check_labels(labels: Any, n_samples: int, n_clusters: int) -> NDArray[np.int
 
 def check_topics(topics: Any, n_topics: int, column_totals: NDArray[np.int64]) -> Array:
     """Return given topics as float64, (K, V); rows must sum to one and every present feature must be possible."""
-    beta = np.asarray(topics, dtype=np.float64)
+    beta = np.asarray(topics)
+    if beta.dtype.kind not in "biuf":
+        raise ValueError(
+            f"topics must be a dense array of numbers, but its type is {getattr(topics, 'dtype', beta.dtype)} in a "
+            f"{type(topics).__name__}. Convert it, e.g. with topics.toarray() or topics.astype(float)."
+        )
+    beta = beta.astype(np.float64)
     expected = (n_topics, len(column_totals))
     if beta.shape != expected:
         remedy = "Pass topics.T." if beta.T.shape == expected else "Give one row a topic and one column a feature."

@@ -122,6 +122,19 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     True
     """
 
+    labels_: NDArray[np.int32]
+    weights_: Array
+    components_: Array
+    cluster_topics_: Array
+    cluster_topic_params_: Array
+    bound_: float
+    icl_: float
+    refit_bound_: float
+    bound_history_: Array
+    n_epochs_: int
+    converged_: bool
+    _mean_length: float
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -173,8 +186,11 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         -------
         self
         """
-        constraints.check_parameters(self.get_params(deep=False))
-        rows = self._counts(X, reset=True)
+        parameters = self.get_params(deep=False)
+        constraints.check_parameters(parameters)
+        # The data are checked in the name of another model, so that a refusal leaves this one as it was.
+        checked = type(self)(**parameters)
+        rows = checked._counts(X, reset=True)
         constraints.check_sizes(rows, self.n_clusters, self.n_topics)
         seeds = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31)).spawn(2)
         beta = self._topics(rows, np.random.default_rng(seeds[0]))
@@ -190,7 +206,10 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         )
         best = max(outcomes, key=lambda outcome: outcome.bound)  # the first of equals
         self._report(outcomes)
-        self._keep(best, rows, beta)
+        attributes = vars(checked) | self._fitted(best, rows, beta)
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        for name, value in attributes.items():
+            setattr(self, name, value)
         if any(outcome.run.interrupted for outcome in outcomes):
             warnings.warn(
                 f"The search was interrupted after {len(outcomes)} of its starts had begun; the best state so far is "
@@ -214,8 +233,9 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         if not isinstance(self.topics, str):
             return constraints.check_topics(self.topics, self.n_topics, column_totals)
         if self.topics == "random":
-            gammas = rng.standard_gamma(1.0, (self.n_topics, rows.n_features)) * (column_totals > 0)
-            return gammas / gammas.sum(axis=1, keepdims=True)
+            beta = np.zeros((self.n_topics, rows.n_features))
+            beta[:, column_totals > 0] = rng.dirichlet(np.ones((column_totals > 0).sum()), self.n_topics)
+            return beta
         return learn_topics(rows, self.n_topics, rng=rng)
 
     def _starts(self, rows: Counts, beta: Array, seed: np.random.SeedSequence) -> list[starts.Start]:
@@ -238,28 +258,27 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             drawn.append(starts.Start(kind, labels, rng))
         return drawn
 
-    def _keep(self, best: starts.Outcome, rows: Counts, beta: Array) -> None:
-        """Set the fitted attributes from the best outcome."""
+    def _fitted(self, best: starts.Outcome, rows: Counts, beta: Array) -> dict[str, Any]:
+        """Return the fitted attributes of the best outcome."""
         state = engine.build(rows, best.labels, n_clusters=self.n_clusters, beta=beta, alpha=float(self.topic_prior))
         engine.relabel(state, best.labels, best.gamma)
-        self.labels_ = best.labels
-        self.weights_ = state.sizes / rows.n_rows
-        self.bound_ = best.bound
-        self.icl_ = engine.icl(
-            self.bound_,
-            n_clusters=self.n_clusters,
-            n_topics=self.n_topics,
-            n_samples=rows.n_rows,
-            n_features=int((rows.column_totals() > 0).sum()),
-        )
-        self.bound_history_ = np.array(best.run.bounds)
-        self.n_epochs_ = best.run.n_epochs
-        self.converged_ = best.run.converged
-        self.components_, self.cluster_topic_params_, self.refit_bound_ = (
-            refit_topics(state) if self.refit_topics else (beta, state.gamma, self.bound_)
-        )
-        self.cluster_topics_ = self.cluster_topic_params_ / self.cluster_topic_params_.sum(axis=1, keepdims=True)
-        self._mean_length = float(rows.data.sum(dtype=np.int64) / rows.n_rows)
+        components, gamma, refit_bound = refit_topics(state) if self.refit_topics else (beta, state.gamma, best.bound)
+        n_present = int((rows.column_totals() > 0).sum())
+        sizes = {"n_clusters": self.n_clusters, "n_topics": self.n_topics, "n_samples": rows.n_rows}
+        return {
+            "labels_": best.labels,
+            "weights_": state.sizes / rows.n_rows,
+            "bound_": best.bound,
+            "icl_": engine.icl(best.bound, **sizes, n_features=n_present),
+            "bound_history_": np.array(best.run.bounds),
+            "n_epochs_": best.run.n_epochs,
+            "converged_": best.run.converged,
+            "components_": components,
+            "cluster_topic_params_": gamma,
+            "cluster_topics_": gamma / gamma.sum(axis=1, keepdims=True),
+            "refit_bound_": refit_bound,
+            "_mean_length": float(rows.data.sum(dtype=np.int64) / rows.n_rows),
+        }
 
     def _watch(self, callback: Callback | None) -> Callback | None:
         """Return the callback, reporting each epoch on the way where asked to."""

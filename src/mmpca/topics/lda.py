@@ -87,10 +87,13 @@ def _cvb0(
     """Return the expected counts of features in topics, (V, K)."""
     share = rng.random((rows.nnz, n_topics), dtype=np.float32)
     share /= share.sum(axis=1, keepdims=True)
+    n_present = int((rows.column_totals() > 0).sum())
     row_counts, feature_counts = _sums(rows, share)
     topic_counts = feature_counts.sum(axis=0)
     for number in range(1, max_passes + 1):
-        change = kernels.cvb0_pass(rows, share, row_counts, feature_counts, topic_counts, row_prior, smoothing)
+        change = kernels.cvb0_pass(
+            rows, share, row_counts, feature_counts, topic_counts, row_prior, smoothing, n_present
+        )
         if (callback is not None and callback(number)) or change < tol:
             break
     return np.maximum(feature_counts, 0.0)  # sums of differences may end a rounding error below zero

@@ -1,0 +1,220 @@
+"""Every kind of count matrix gives the same fit and stays as it was; scikit-learn's tools take the estimator."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from mmpca import MMPCA
+
+METHODS = ("predict", "predict_proba", "score", "transform")
+
+
+def reversed_rows(X):
+    """Return a CSR array whose rows hold their columns in falling order."""
+    csr = sparse.csr_array(X)
+    for start, stop in zip(csr.indptr[:-1], csr.indptr[1:], strict=True):
+        csr.indices[start:stop] = csr.indices[start:stop][::-1].copy()
+        csr.data[start:stop] = csr.data[start:stop][::-1].copy()
+    csr.has_sorted_indices = False
+    assert (csr.toarray() == X).all()
+    return csr
+
+
+def with_duplicates(X):
+    """Return a COO array that holds every count as a one and the rest."""
+    rows, columns = np.nonzero(X)
+    ones = np.ones(len(rows), dtype=X.dtype)
+    data = np.concatenate([ones, X[rows, columns] - 1])
+    return sparse.coo_array((data, (np.tile(rows, 2), np.tile(columns, 2))), shape=X.shape)
+
+
+def with_wide_indices(X):
+    csr = sparse.csr_array(X)
+    csr.indices, csr.indptr = csr.indices.astype(np.int64), csr.indptr.astype(np.int64)
+    return csr
+
+
+def with_stored_zeros(X):
+    csr = sparse.csr_array(np.maximum(X, 1))
+    csr.data[:] = X.ravel()
+    return csr
+
+
+KINDS = {
+    "csr_matrix": sparse.csr_matrix,
+    "csr_array": sparse.csr_array,
+    "csc_matrix": sparse.csc_matrix,
+    "csc_array": sparse.csc_array,
+    "coo with duplicates": with_duplicates,
+    "lil": sparse.lil_array,
+    "dok": sparse.dok_array,
+    "unsorted indices": reversed_rows,
+    "64-bit indices": with_wide_indices,
+    "stored zeros": with_stored_zeros,
+    "sparse float32": lambda X: sparse.csr_array(X.astype(np.float32)),
+    "float32": lambda X: X.astype(np.float32),
+    "float64": lambda X: X.astype(np.float64),
+    "int8": lambda X: X.astype(np.int8),
+    "uint16": lambda X: X.astype(np.uint16),
+    "int64": lambda X: X.astype(np.int64),
+    "objects": lambda X: X.astype(object),
+    "columns contiguous": np.asfortranarray,
+    "strided view": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "other byte order": lambda X: X.astype(">i4"),
+    "list of lists": lambda X: X.tolist(),
+    "data frame": lambda X: pd.DataFrame(X),
+    "sparse data frame": lambda X: pd.DataFrame.sparse.from_spmatrix(sparse.csr_matrix(X)),
+    "extension types": lambda X: pd.DataFrame(X).astype("Int64"),
+}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request, X):
+    return KINDS[request.param](X)
+
+
+def content(X):
+    """Return a copy of all that a matrix holds, to compare later."""
+    if sparse.issparse(X) and X.format in ("csr", "csc"):
+        return tuple(array.copy() for array in (X.data, X.indices, X.indptr))
+    if sparse.issparse(X) and X.format == "coo":
+        return (X.data.copy(), *(axis.copy() for axis in X.coords))
+    if sparse.issparse(X):
+        return (X.toarray(),)
+    return (np.array(X),)
+
+
+def test_every_kind_of_input_gives_the_same_fit_and_the_same_answers(X, kind, model, same_fit):
+    other = MMPCA(4, 3, n_init=3, random_state=0).fit(kind)
+    same_fit(other, model)
+    for method in METHODS:
+        np.testing.assert_array_equal(getattr(other, method)(kind), getattr(model, method)(X))
+
+
+def test_the_callers_matrix_is_not_changed(kind):
+    before = content(kind)
+    model = MMPCA(4, 3, n_init=1, stabilize="sqrt", random_state=0).fit(kind)
+    for method in METHODS:
+        getattr(model, method)(kind)
+    for array, old in zip(content(kind), before, strict=True):
+        assert array.dtype == old.dtype
+        np.testing.assert_array_equal(array, old)
+
+
+def test_a_fit_does_not_hold_on_to_the_callers_matrix(X):
+    mine = sparse.csr_array(X.astype(np.int32))
+    model = MMPCA(4, 3, n_init=1, random_state=0).fit(mine)
+    answers = [getattr(model, method)(X) for method in METHODS]
+    mine.data[:] = 1
+    for method, before in zip(METHODS, answers, strict=True):
+        np.testing.assert_array_equal(getattr(model, method)(X), before)
+
+
+# --- names ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def frame(X):
+    return pd.DataFrame(X, columns=[f"word{v}" for v in range(25)], index=[f"text{i}" for i in range(80)])
+
+
+def test_the_names_of_a_data_frame_are_kept_and_wanted_again(frame, model, same_fit):
+    named = MMPCA(4, 3, n_init=3, random_state=0).fit(frame)
+    assert named.feature_names_in_.tolist() == frame.columns.tolist()
+    same_fit(named, model, leaving_out=("feature_names_in_",))
+    swapped = frame[["word1", "word0", *frame.columns[2:]]]
+    for method in METHODS:
+        with pytest.raises(ValueError, match="must be in the same order as they were in fit"):
+            getattr(named, method)(swapped)
+        with pytest.raises(ValueError, match=r"(?s)Feature names unseen at fit time.*- other"):
+            getattr(named, method)(frame.rename(columns={"word3": "other"}))
+
+
+def test_a_matrix_without_names_forgets_those_of_an_earlier_fit(frame, X):
+    model = MMPCA(4, 3, n_init=1, random_state=0).fit(frame).fit(X)
+    assert not hasattr(model, "feature_names_in_")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_another_number_of_features_is_refused(X, model, method):
+    with pytest.raises(ValueError, match="X has 24 features, but MMPCA is expecting 25 features"):
+        getattr(model, method)(X[:, :-1])
+
+
+def test_topics_have_names_and_come_as_a_data_frame_where_asked(frame):
+    model = MMPCA(4, 3, n_init=1, random_state=0).fit(frame)
+    assert model.get_feature_names_out().tolist() == ["mmpca0", "mmpca1", "mmpca2"]
+    plain = model.transform(frame)
+    shares = model.set_output(transform="pandas").transform(frame)
+    assert isinstance(shares, pd.DataFrame)
+    assert shares.columns.tolist() == ["mmpca0", "mmpca1", "mmpca2"]
+    assert shares.index.equals(frame.index)
+    np.testing.assert_array_equal(shares.to_numpy(), plain)
+
+
+# --- scikit-learn's tools ---------------------------------------------------------------------------------------
+
+
+def test_a_clone_has_the_parameters_and_nothing_of_the_fit(data, X):
+    labels = np.arange(80) % 4
+    model = MMPCA(4, 3, topics=data.topics, start=labels, topic_prior=0.5, max_epochs=1, random_state=3).fit(X)
+    copy = clone(model)
+    with pytest.raises(NotFittedError):
+        check_is_fitted(copy)
+    assert copy.get_params().keys() == model.get_params().keys()
+    for name, value in model.get_params().items():
+        np.testing.assert_array_equal(copy.get_params()[name], value)
+    assert copy.topics is not model.topics
+
+
+def test_fitting_leaves_the_parameters_alone(X):
+    model = MMPCA(4, 3, n_init="auto", n_jobs=None, random_state=0)
+    before = model.get_params()
+    assert model.fit(X).get_params() == before
+
+
+def test_a_pickled_model_predicts_the_same(X, model, same_fit):
+    copy = pickle.loads(pickle.dumps(model))
+    same_fit(copy, model)
+    for method in METHODS:
+        np.testing.assert_array_equal(getattr(copy, method)(X), getattr(model, method)(X))
+    for ours, theirs in zip(copy.sample(5, random_state=0), model.sample(5, random_state=0), strict=True):
+        assert (ours != theirs).sum() == 0
+
+
+def test_texts_go_through_a_pipeline_with_a_vectorizer():
+    rng = np.random.default_rng(0)
+    words = [["star", "orbit", "planet", "comet"], ["oven", "flour", "butter", "sugar"]]
+    truth = np.arange(30) % 2
+    texts = [" ".join(rng.choice(words[subject], size=12)) for subject in truth]
+    pipeline = make_pipeline(CountVectorizer(), MMPCA(2, 2, random_state=0))
+    assert adjusted_rand_score(truth, pipeline.fit_predict(texts)) == 1
+    assert pipeline.transform(texts).shape == (30, 2)
+    assert pipeline[:1].get_feature_names_out().size == pipeline[-1].n_features_in_ == 8
+    new = pipeline.predict(["planet comet star", "sugar and flour", "nothing known"])
+    assert new[0] == pipeline.predict(texts)[0]
+    assert new[1] == pipeline.predict(texts)[1]
+
+
+def test_grid_search_finds_the_number_of_clusters_by_the_score(X):
+    search = GridSearchCV(
+        MMPCA(n_topics=3, n_init=1, random_state=0), {"n_clusters": [1, 4]}, cv=3, error_score="raise"
+    ).fit(X)
+    assert search.best_params_ == {"n_clusters": 4}
+    assert search.best_score_ > search.cv_results_["mean_test_score"][0] + 1
+    assert search.predict(X).shape == (80,)
+
+
+def test_the_estimator_shows_itself_in_a_notebook(model):
+    assert "MMPCA" in model._repr_html_()
+    assert repr(MMPCA(4, 3)) == "MMPCA(n_clusters=4, n_topics=3)"
