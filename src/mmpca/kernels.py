@@ -528,7 +528,7 @@ def row_topic_counts(rows, i, beta_rows, weight, s):
         s[k] *= weight[k]
 
 
-@_inner()
+@_inner_sums()
 def expansion(alpha, gamma, weight, coupling, drift, moved, s, sign, first):
     """Return the change of max J at M + sign d, right to second order, and how far below and above the truth may be.
 
@@ -542,29 +542,33 @@ def expansion(alpha, gamma, weight, coupling, drift, moved, s, sign, first):
     The errors' bounds are no theorem: they are shares of the second-order terms, measured in
     ``tests/engine/test_expansion.py``, and widened once more before the search declares convergence.
     """
-    released = 0.5 * quadratic(coupling, s, s)
-    change = sign * (first + quadratic(coupling, s, drift)) + released
-    if math.isnan(change):  # no curvature at this point: leave the move to the exact evaluator
-        return 0.0, np.inf, np.inf
+    change = sign * first
+    released = 0.0
     before = 0.0
     after = 0.0
     frozen = 0.0
-    ratio = 0.0
     for k in range(s.size):
+        along_row = 0.0
+        along_drift = 0.0
+        for j in range(s.size):
+            along_row += coupling[k, j] * s[j]
+            along_drift += coupling[k, j] * drift[j]
         start = max(gamma[k] + drift[k], 0.5 * alpha)
         end = max(start + sign * s[k], 0.5 * alpha)
         before += start
         after += end
         change += math.lgamma(end) - math.lgamma(start) - sign * s[k] * math.log(weight[k])
-        frozen += s[k] * s[k] / start
-        far = s[k] + abs(drift[k])
-        ratio = max(ratio, far / min(end, gamma[k]))
+        change += s[k] * (0.5 * along_row + sign * along_drift)
+        frozen += 0.5 * s[k] * s[k] / start
+        far = (s[k] + abs(drift[k])) / min(end, gamma[k])
+        released += s[k] * (0.5 * abs(along_row) + abs(along_drift)) * min(1.0, ERROR_GROWTH * far)
     change -= math.lgamma(after) - math.lgamma(before)
+    if math.isnan(change):  # no curvature at this point: leave the move to the exact evaluator
+        return 0.0, np.inf, np.inf
     if s.size == 1:
         return change, 0.0, 0.0
     share = (abs(after - before) + moved) / min(after, before)
-    error = FROZEN_ERROR * 0.5 * frozen * min(1.0, ERROR_GROWTH * share)
-    released = (released + abs(quadratic(coupling, s, drift))) * min(1.0, ERROR_GROWTH * ratio)
+    error = FROZEN_ERROR * frozen * min(1.0, ERROR_GROWTH * share)
     # The curvature falls along an addition and grows along a removal, so that the expansion errs to one side.
     if sign > 0.0:
         return change, error + released, error + FAR_SIDE * released

@@ -146,20 +146,15 @@ def test_the_greedy_search_does_not_stop_before_a_move_that_its_expansion_misjud
     assert_at_local_maximum(state, result)
 
 
-@pytest.mark.parametrize("work", [0, np.inf], ids=["four times the error", "sixteen times the error"])
+@pytest.mark.parametrize("work", [0, np.inf], ids=["twice the error", "sixteen times the error"])
 def test_margins_instead_of_a_last_exact_look_nearly_always_end_at_a_local_maximum(make_problem, monkeypatch, work):
     monkeypatch.setattr(loop, "EXACT_CHECK_WORK", 0)
     monkeypatch.setattr(loop, "WIDE_CHECK_WORK", work)
     rng = np.random.default_rng(0)
     n_problems, n_missed = 100 if IS_COMPILED else 4, 0
     for seed in range(n_problems):
-        problem = make_problem(
-            seed,
-            n_clusters=rng.integers(2, 8),
-            n_topics=rng.integers(1, 8),
-            concentration=rng.choice([0.1, 1.0]),
-            **SHAPE,
-        )
+        character = {"n_clusters": rng.integers(2, 8), "n_topics": rng.integers(1, 8)}
+        problem = make_problem(seed, concentration=rng.choice([0.1, 1.0]), **(SHAPE | character))
         state, result = run(problem)
         assert_monotone(result)
         assert result.converged
@@ -175,7 +170,7 @@ def test_the_last_look_is_exact_on_small_problems_and_under_a_prior_below_one(ma
         monkeypatch.setattr(loop, "EXACT_CHECK_WORK", exact)
         monkeypatch.setattr(loop, "WIDE_CHECK_WORK", wide)
         cautions.append((loop._caution(state), loop._caution(sparse)))
-    assert cautions == [(1e300, 1e300), (16.0, 1e300), (4.0, 1e300)]
+    assert cautions == [(1e100, 1e100), (16.0, 1e100), (2.0, 1e100)]
 
 
 # --- it agrees with references and special cases ------------------------------------------------------------------

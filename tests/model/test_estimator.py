@@ -400,6 +400,21 @@ def test_the_largest_counts_are_fitted_as_well(data, X, algorithm):
     np.testing.assert_allclose(model.predict_proba(huge).sum(axis=1), 1)
 
 
+@pytest.mark.parametrize(
+    ("prior", "seed"),
+    [
+        (0.3, 2),
+        (0.3, 3),
+        (1.0, 4),
+        (1.0, 2),
+    ],
+)
+def test_the_bound_of_rows_that_hardly_differ_but_are_very_long_never_falls(prior, seed):
+    X = np.random.default_rng(1000 + seed).poisson(1e8, (22, 5))
+    model = MMPCA(9, 3, topic_prior=prior, n_init=1, random_state=seed).fit(X + 1)
+    assert (np.diff(model.bound_history_) >= -1e-13 * abs(model.bound_)).all()
+
+
 @pytest.mark.parametrize("prior", [1e-2, 1e-3, 1e-6, 1e3, 1e8])
 def test_small_and_large_priors_have_the_bound_of_the_reference(prior, scratch_bound):
     X, labels = np.repeat([[9, 0, 1], [0, 9, 1]], 3, axis=0), np.repeat([0, 1], 3)

@@ -23,6 +23,7 @@ Rows = NDArray[np.int64]
 MIN_BLOCK, MAX_BLOCK, BLOCKS_PER_EPOCH = 32, 4096, 16
 STALE_SHARE = 0.2  # counts moved since a cluster's last refresh, as a share of its total, before the next
 ROWS_PER_TASK = 256  # rows that a thread evaluates at a time
+ROUNDING = 1e-12  # of a bound
 # Rows x clusters x topics x features up to which the last look at the moves is exact, or has very wide margins.
 EXACT_CHECK_WORK, WIDE_CHECK_WORK = 2_000_000, 100_000_000
 
@@ -99,6 +100,10 @@ def search(
             n_moves = _epoch(state, order, algorithm, min_gain, for_rows, watch.begin(start))
             if _has_moved(state, before) and bound(state) < start:
                 n_moves = _repair(state, before, order, min_gain)
+                if bound(state) < start - ROUNDING * abs(start):
+                    # VE-steps that end in one maximum or another: no gain can be trusted any more.
+                    relabel(state, *before)
+                    break
             kernels.tighten_spread(state)
             # Without a move, only rounding can tell the bound from the last one.
             history.add(bound(state) if _has_moved(state, before) else start, n_moves)
@@ -201,8 +206,8 @@ def _caution(state: State) -> float:
     """
     work = len(state.labels) * state.n_clusters * state.beta.size
     if state.alpha < 1 or work <= EXACT_CHECK_WORK:
-        return 1e300
-    return 16.0 if work <= WIDE_CHECK_WORK else 4.0
+        return 1e100
+    return 16.0 if work <= WIDE_CHECK_WORK else 2.0
 
 
 def _sweep_greedy(state: State, for_rows: Callable[..., None], min_gain: float, caution: float, block: Rows) -> int:
