@@ -69,7 +69,6 @@ def test_kmeans_labels_fill_all_clusters_where_there_are_fewer_distinct_rows(n_d
     assert all(len(rows) == 1 for rows in distinct_of)  # rows were taken out of clusters, never mixed
 
 
-@pytest.mark.xfail(reason="k-means takes points for the same that numpy.unique tells apart, and warns")
 @pytest.mark.parametrize("difference", [1e-9, 1e-14])
 def test_kmeans_labels_of_rows_that_differ_by_rounding_come_without_a_warning(difference):
     first = np.concatenate([0.3 + difference * np.arange(6), 0.9 + difference * np.arange(6)])

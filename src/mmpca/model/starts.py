@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from mmpca import engine
 from mmpca.counts import Counts
@@ -47,7 +49,9 @@ def kmeans_labels(shares: Array, n_clusters: int, rng: np.random.Generator) -> L
     # k-means warns where there are fewer distinct points than clusters: the rest are filled below instead.
     n_distinct = min(n_clusters, len(np.unique(points, axis=0)))
     seed = int(rng.integers(2**31))
-    labels = KMeans(n_distinct, n_init=1, random_state=seed).fit(points).labels_.astype(np.int32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # points that differ by rounding alone
+        labels = KMeans(n_distinct, n_init=1, random_state=seed).fit(points).labels_.astype(np.int32)
     return fill_empty(labels, n_clusters, rng)
 
 
