@@ -416,7 +416,7 @@ def test_a_move_must_gain_more_than_the_tolerance(make_problem):
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_the_callback_is_told_after_every_block_where_the_search_stands(make_problem, algorithm):
-    problem = make_problem(0, n_rows=80, n_clusters=4, **SHAPE)
+    problem = make_problem(1, n_rows=80, n_clusters=4, **SHAPE)
     reports = []
     _, result = run(problem, algorithm=algorithm, callback=reports.append)
     done = [80] if algorithm == "cvem" else [32, 64, 80]
