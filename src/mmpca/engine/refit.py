@@ -19,7 +19,7 @@ def refit_topics(state: State, *, max_iter: int = 100, tol: float = 1e-7) -> tup
     state = copy(state)
     last = bound(state)
     for _ in range(max_iter):
-        state = state._replace(beta=_update_topics(state))
+        state = state._replace(beta=update_topics(state))
         state.curvature[:] = np.nan
         for q in range(state.n_clusters):
             kernels.refresh_cluster(state, q, False)
@@ -30,7 +30,7 @@ def refit_topics(state: State, *, max_iter: int = 100, tol: float = 1e-7) -> tup
     return state.beta, state.gamma, current if max_iter else last
 
 
-def _update_topics(state: State) -> Array:
+def update_topics(state: State) -> Array:
     """Return the M-step's topics, beta_kv proportional to sum_q M_qv phi_qvk."""
     expected = np.zeros_like(state.beta)
     for m, weight in zip(state.counts, state.weight, strict=True):
