@@ -31,19 +31,28 @@ def best_bound(m, state):
 
 
 def expand(state, i, *, min_gain=0.0, caution=1.0):
-    """Return the best cluster, G_q(d), the estimates and their two errors from `expand_row`."""
-    first, estimate, below, above = np.full((4, state.n_clusters), np.nan)
-    s = np.empty(len(state.beta))
-    best = kernels.expand_row(state, i, min_gain, caution, first, s, estimate, below, above)
-    return best, first, estimate, below, above
+    """Return the best cluster, the estimates and their two errors of row i from `propose` and `expand_rows`."""
+    estimate, below, above = np.full((3, 1, state.n_clusters), np.nan)
+    kernels.expand_rows(state, min_gain, caution, caution, np.array([i]), estimate, below, above, np.empty(1))
+    rivals = np.where(np.arange(state.n_clusters) == state.labels[i], -np.inf, estimate[0])
+    best = int(rivals.argmax()) if rivals.max() > -np.inf else -1
+    return best, estimate[0], below[0], above[0]
 
 
-def propose(state, *, min_gain=0.0, caution=1.0):
-    """Return the proposed cluster of every row and whether it is left open."""
+def propose(state, *, min_gain=0.0, caution=1.0, last_caution=1.0):
+    """Return the proposed cluster of every row, whether it is left open, and what it can gain at the most."""
     n_rows = len(state.labels)
     target, is_open = np.full(n_rows, 99, dtype=np.int32), np.zeros(n_rows, dtype=np.bool_)
-    kernels.propose(state, min_gain, caution, np.arange(n_rows), target, is_open)
-    return target, is_open
+    upper = np.full(n_rows, np.nan)
+    kernels.propose(state, min_gain, caution, last_caution, np.arange(n_rows), target, is_open, upper)
+    return target, is_open, upper
+
+
+def exact_change(state, i, q):
+    """Return the exact change of one end of a move."""
+    change = np.full(1, np.nan)
+    kernels.exact_changes(state, q, np.array([i]), change)
+    return change[0]
 
 
 # --- special functions --------------------------------------------------------------------------------------------
@@ -227,13 +236,22 @@ def test_the_exact_change_is_that_of_the_maximum_when_a_row_comes_or_goes(make_p
             m = state.counts[q]
             after = m - d if problem.labels[i] == q else m + d
             expected = best_bound(after, state) - best_bound(m, state)
-            assert kernels.exact_change(state, i, q) == pytest.approx(expected, rel=1e-10, abs=1e-9)
+            assert exact_change(state, i, q) == pytest.approx(expected, rel=1e-10, abs=1e-9)
+
+
+@pytest.mark.parametrize(("n_features", "absent"), [(12, 0.0), (80, 0.9)])
+def test_exact_changes_of_many_rows_are_those_of_each_alone(make_problem, n_features, absent):
+    state = make_problem(0, n_rows=20, n_features=n_features, max_length=30, absent=absent).build()
+    rows, changes = np.random.default_rng(0).permutation(20), np.empty(20)
+    for q in range(3):
+        kernels.exact_changes(state, q, rows, changes)
+        np.testing.assert_allclose(changes, [exact_change(state, i, q) for i in rows], rtol=1e-9, atol=1e-9)
 
 
 def test_an_exact_change_changes_nothing(make_problem):
     problem = make_problem(0)
     state, before = problem.build(), problem.build()
-    kernels.exact_change(state, 0, 1)
+    exact_change(state, 0, 1)
     for name, value in state._asdict().items():
         if isinstance(value, np.ndarray):
             np.testing.assert_array_equal(value, getattr(before, name))
@@ -247,20 +265,19 @@ def test_the_change_of_sizes_is_that_of_n_log_n():
             after[old] -= 1
             after[new] += 1
             expected = special.xlogy(after, after).sum() - special.xlogy(sizes, sizes).sum()
-            assert kernels.size_change(sizes, old, new) == pytest.approx(expected, rel=1e-12, abs=1e-13)
+            change = kernels.leave_change(sizes, old) + kernels.join_change(sizes, new)
+            assert change == pytest.approx(expected, rel=1e-12, abs=1e-13)
 
 
 # --- sweeps -------------------------------------------------------------------------------------------------------
 
 
-def test_an_expanded_row_has_the_first_orders_and_gains_of_all_moves(make_problem):
+def test_an_expanded_row_has_the_gains_of_all_moves(make_problem):
     problem = make_problem(0)
     state = problem.build()
-    log_mixture, _, _ = column_names(state)
     for i in range(len(problem.labels)):
         old = problem.labels[i]
-        best, first, estimate, below, above = expand(state, i, caution=EVERY_MOVE)
-        np.testing.assert_allclose(first, problem.X[i] @ log_mixture, rtol=1e-12)
+        best, estimate, below, above = expand(state, i, caution=EVERY_MOVE)
         moves = [q for q in range(3) if q != old]
         for q in moves:
             gain, gain_below, gain_above = kernels.expanded_gain(state, i, q)
@@ -272,7 +289,7 @@ def test_an_expanded_row_has_the_first_orders_and_gains_of_all_moves(make_proble
 
 def test_a_row_without_a_promising_move_is_not_expanded(make_problem):
     state = make_problem(0).build()
-    best, _, estimate, _, _ = expand(state, 0, min_gain=1e9)
+    best, estimate, _, _ = expand(state, 0, min_gain=1e9)
     assert best == -1
     np.testing.assert_array_equal(estimate, -np.inf)
 
@@ -280,7 +297,7 @@ def test_a_row_without_a_promising_move_is_not_expanded(make_problem):
 def test_the_best_expanded_move_is_proposed_if_it_gains(make_problem):
     problem = make_problem(0, n_rows=100, n_clusters=5)
     state = problem.build()
-    target, _ = propose(state)
+    target, _, _ = propose(state)
     for i, q in enumerate(problem.labels):
         gains = [-np.inf if new == q else kernels.expanded_gain(state, i, new)[0] for new in range(5)]
         assert target[i] == (np.argmax(gains) if max(gains) > 0 and state.sizes[q] > 1 else -1)
@@ -289,16 +306,26 @@ def test_the_best_expanded_move_is_proposed_if_it_gains(make_problem):
 def test_a_proposal_that_is_not_left_open_is_the_best_move_or_none_gains(make_problem):
     problem = make_problem(0, n_rows=100, n_clusters=5)
     state = problem.build()
-    target, is_open = propose(state, caution=4.0)
+    target, is_open, _ = propose(state, caution=4.0)
     assert 0 < is_open.sum() < len(is_open)
     for i in np.flatnonzero(~is_open):
         gains = [engine.gain(state, i, q) for q in range(5)]
         assert target[i] == (np.argmax(gains) if max(gains) > 0 else -1)
 
 
+@pytest.mark.parametrize("caution", [1.0, 4.0])
+def test_no_row_gains_more_than_it_can_at_the_most(make_problem, caution):
+    problem = make_problem(0, n_rows=100, n_clusters=5)
+    state = problem.build()
+    _, _, upper = propose(state, caution=caution, last_caution=4.0)
+    assert 0 < (upper < 0.0).sum() < 100
+    for i in range(100):
+        assert max(engine.gain(state, i, q) for q in range(5) if q != problem.labels[i]) <= upper[i]
+
+
 def test_a_caution_beyond_all_errors_leaves_every_row_open_that_may_move(make_problem):
     problem = make_problem(0, is_lopsided=True)
-    _, is_open = propose(problem.build(), caution=EVERY_MOVE)
+    _, is_open, _ = propose(problem.build(), caution=EVERY_MOVE)
     may_move = np.bincount(problem.labels)[problem.labels] > 1
     np.testing.assert_array_equal(is_open, may_move)
 
@@ -308,13 +335,13 @@ def test_no_row_is_left_open_to_a_stale_cluster(make_problem):
     state = problem.build()
     for i in np.flatnonzero(problem.labels == 0)[:2]:
         kernels.move_row(state, i, 1)
-    _, is_open = propose(state, caution=EVERY_MOVE)
+    _, is_open, _ = propose(state, caution=EVERY_MOVE)
     assert not is_open.any()  # clusters 0 and 1 are stale, and every move has one of them
 
 
 def test_a_row_that_is_alone_gets_no_proposal(make_problem):
     problem = make_problem(0, is_lopsided=True)
-    target, is_open = propose(problem.build(), min_gain=-1e9)
+    target, is_open, _ = propose(problem.build(), min_gain=-1e9)
     lonely = np.bincount(problem.labels)[problem.labels] == 1
     assert lonely.sum() == 2
     assert (target[lonely] == -1).all()
@@ -326,14 +353,14 @@ def test_a_tie_between_clusters_goes_to_the_first(make_problem):
     problem = make_problem(0, n_rows=9)
     X = np.vstack([problem.X[:3], problem.X[3:5], problem.X[3:5]])
     twins = problem._replace(X=X, labels=np.array([0, 0, 0, 1, 1, 2, 2]))
-    target, _ = propose(twins.build(), min_gain=-1e9)
+    target, _, _ = propose(twins.build(), min_gain=-1e9)
     np.testing.assert_array_equal(target[:3], 1)
 
 
 def test_proposed_moves_are_applied_in_order_until_a_refresh_is_due(make_problem):
     problem = make_problem(0, n_rows=60)
     state = problem.build()
-    block, (target, _) = np.arange(60), propose(state)
+    block, (target, _, _) = np.arange(60), propose(state)
     first = np.flatnonzero(target >= 0)[0]
     is_touched = np.zeros(3, dtype=np.bool_)
     start, stale, n_moves = kernels.apply(state, block, target, is_touched, 0, 0.0, 0.0)
@@ -348,7 +375,7 @@ def test_applied_moves_raise_the_bound_and_leave_a_consistent_state(make_problem
     problem = make_problem(0, n_rows=60)
     state = problem.build()
     before = engine.bound(state)
-    target, _ = propose(state)
+    target, _, _ = propose(state)
     start, stale, n_moves = kernels.apply(state, np.arange(60), target, np.zeros(3, dtype=np.bool_), 0, 0.0, np.inf)
     while stale >= 0:
         kernels.refresh_cluster(state, stale, True)

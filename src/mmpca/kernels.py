@@ -528,6 +528,13 @@ def row_topic_counts(rows, i, beta_rows, weight, s):
         s[k] *= weight[k]
 
 
+@_jit()
+def members_topic_counts(state, q, members, s):
+    """Write s(d) of each row of `members` under cluster q into `s` (n, K)."""
+    for b in range(members.size):
+        row_topic_counts(state.rows, members[b], state.beta_rows, state.weight[q], s[b])
+
+
 @_inner_sums()
 def expansion(alpha, gamma, weight, coupling, drift, moved, s, sign, first):
     """Return the change of max J at M + sign d, right to second order, and how far below and above the truth may be.
@@ -592,66 +599,84 @@ def expand_end(state, q, s, sign, first):
 
 
 @_jit()
-def exact_change(state, i, q):
-    """Return max J at M_q + d minus max J at M_q, d being row i, or at M_q - d where q is the row's own cluster.
+def exact_changes(state, q, rows, changes):
+    """Write max J at M_q + d minus max J at M_q for each row d of `rows` into `changes`, at M_q - d for q's own rows.
 
     M_q must be fresh. A cluster of few features is evaluated on these and the row's alone.
     """
-    sign = -1.0 if state.labels[i] == q else 1.0
-    position = np.full(state.beta.shape[1], -1, dtype=np.int32)
-    support = cluster_support(state.counts[q])
     n_topics, n_features = state.beta.shape
-    start = state.rows.indptr[i]
-    stop = state.rows.indptr[i + 1]
+    support = cluster_support(state.counts[q])
+    longest = 0
+    for i in rows:
+        longest = max(longest, state.rows.indptr[i + 1] - state.rows.indptr[i])
+    is_compact = 2 * (support.size + longest) < n_features
+    size = support.size + longest if is_compact else n_features
+    position = np.empty(n_features if is_compact else 0, dtype=np.int32)
+    beta = np.empty((n_topics, size)) if is_compact else state.beta
+    if is_compact:
+        for v in range(n_features):
+            position[v] = -1
+        for j in range(support.size):
+            position[support[j]] = j
+            gather_feature(state.beta_rows, support[j], j, beta)
+    m = np.empty(size)
+    mixture = np.empty(size)
     gamma = np.empty(n_topics)
     weight = np.empty(n_topics)
     curvature = np.empty((n_topics, n_topics))
-    for k in range(n_topics):
-        copy_into(curvature[k], state.curvature[q, k])
-    copy_into(weight, state.weight[q])
-    if not math.isnan(curvature[0, 0]):
-        # The first Newton step needs no pass over the features: its residual is s_q(d).
-        row_topic_counts(state.rows, i, state.beta_rows, state.weight[q], gamma)
-        for k in range(n_topics):
-            gamma[k] *= sign
-        newton_step(curvature, gamma, weight)
-    size = support.size + stop - start
-    is_compact = 2 * size < n_features
-    if is_compact:
-        size = support.size
-        for j in range(support.size):
-            position[support[j]] = j
+    for b in range(rows.size):
+        i = rows[b]
+        sign = -1.0 if state.labels[i] == q else 1.0
+        start = state.rows.indptr[i]
+        stop = state.rows.indptr[i + 1]
+        warm_start(state, i, q, sign, gamma, weight, curvature)
+        if is_compact:
+            for j in range(support.size):
+                m[j] = state.counts[q, support[j]]
+        else:
+            copy_into(m, state.counts[q])
+        used = support.size if is_compact else n_features
         for p in range(start, stop):
-            if position[state.rows.indices[p]] < 0:
-                position[state.rows.indices[p]] = size
-                size += 1
-    else:
-        size = n_features
-    m = np.zeros(size)
-    mixture = np.empty(size)
-    beta = np.empty((n_topics, size)) if is_compact else state.beta
-    for j in range(support.size):
-        v = support[j]
-        m[position[v] if is_compact else v] = state.counts[q, v]
-    for p in range(start, stop):
-        v = state.rows.indices[p]
-        m[position[v] if is_compact else v] += sign * state.rows.data[p]
-    if is_compact:
-        for j in range(support.size):
-            gather_feature(state.beta_rows, support[j], position, beta)
-        for p in range(start, stop):
-            gather_feature(state.beta_rows, state.rows.indices[p], position, beta)
-    ve_step(m, beta, state.alpha, gamma, weight, curvature, mixture)
-    return cluster_value(m, state.alpha, gamma, weight, mixture) - state.value[q]
+            v = state.rows.indices[p]
+            x = sign * state.rows.data[p]
+            if not is_compact:
+                m[v] += x
+            elif position[v] >= 0:
+                m[position[v]] += x
+            else:
+                m[used] = x
+                gather_feature(state.beta_rows, v, used, beta)
+                used += 1
+        # What the longest row would fill holds no counts here.
+        for j in range(used, size):
+            m[j] = 0.0
+            for k in range(n_topics):
+                beta[k, j] = 0.0
+        ve_step(m, beta, state.alpha, gamma, weight, curvature, mixture)
+        changes[b] = cluster_value(m, state.alpha, gamma, weight, mixture) - state.value[q]
 
 
 @_inner()
-def gather_feature(beta_rows, v, position, beta):
-    """Copy feature v into its column of the compact topics, once, and clear its position."""
-    if position[v] >= 0:
-        for k in range(beta_rows.shape[1]):
-            beta[k, position[v]] = beta_rows[v, k]
-        position[v] = -1
+def warm_start(state, i, q, sign, gamma, weight, curvature):
+    """Write weights near the maximum at M_q + sign d, d being row i, and A_q; `gamma` is work space.
+
+    The first Newton step needs no pass over the features: its residual is s_q(d).
+    """
+    for k in range(weight.size):
+        copy_into(curvature[k], state.curvature[q, k])
+    copy_into(weight, state.weight[q])
+    if not math.isnan(curvature[0, 0]):
+        row_topic_counts(state.rows, i, state.beta_rows, state.weight[q], gamma)
+        for k in range(weight.size):
+            gamma[k] *= sign
+        newton_step(curvature, gamma, weight)
+
+
+@_inner()
+def gather_feature(beta_rows, v, j, beta):
+    """Copy feature v into column j of the compact topics."""
+    for k in range(beta_rows.shape[1]):
+        beta[k, j] = beta_rows[v, k]
 
 
 @_inner()
@@ -666,11 +691,25 @@ def cluster_support(m):
 
 
 @_jit()
-def size_change(sizes, old, new):
-    """Return the change of sum_q n_q log n_q when a row goes from `old` to `new`."""
-    n_old = float(sizes[old])
-    n_new = float(sizes[new])
-    return xlogx(n_old - 1.0) - xlogx(n_old) + xlogx(n_new + 1.0) - xlogx(n_new)
+def leave_change(sizes, q):
+    """Return the change of n_q log n_q when a row leaves cluster q."""
+    n = float(sizes[q])
+    return xlogx(n - 1.0) - xlogx(n)
+
+
+@_jit()
+def join_change(sizes, q):
+    """Return the change of n_q log n_q when a row joins cluster q."""
+    n = float(sizes[q])
+    return xlogx(n + 1.0) - xlogx(n)
+
+
+@_inner()
+def size_changes(sizes, leave, join):
+    """Write the changes of n_q log n_q of all clusters, (Q,) each."""
+    for q in range(sizes.size):
+        leave[q] = leave_change(sizes, q)
+        join[q] = join_change(sizes, q)
 
 
 # --- sweeps -----------------------------------------------------------------------------------------------------
@@ -683,8 +722,10 @@ def sweep_exact(state, min_gain, block):
     Returns the number of moves.
     """
     n_clusters = state.sizes.size
+    change = np.empty(1)
     n_moves = 0
-    for i in block:
+    for b in range(block.size):
+        i = block[b]
         old = state.labels[i]
         if state.sizes[old] == 1:
             continue
@@ -694,11 +735,11 @@ def sweep_exact(state, min_gain, block):
         # The removal first. One call serves both ends of a move, or the compiler would copy the whole VE-step.
         for j in range(-1, n_clusters):
             if j != old:
-                change = exact_change(state, i, old if j < 0 else j)
+                exact_changes(state, old if j < 0 else j, block[b : b + 1], change)
                 if j < 0:
-                    removal = change
-                elif removal + change + size_change(state.sizes, old, j) > best_gain:
-                    best_gain = removal + change + size_change(state.sizes, old, j)
+                    removal = change[0] + leave_change(state.sizes, old)
+                elif removal + change[0] + join_change(state.sizes, j) > best_gain:
+                    best_gain = removal + change[0] + join_change(state.sizes, j)
                     best = j
         if best != old:
             move_row(state, i, best)
@@ -743,27 +784,29 @@ def spread_row(rows, i, tables, spread):
 
 
 @_jit()
-def propose(state, min_gain, caution, block, target, is_open):
+def propose(state, min_gain, caution, last_caution, block, target, is_open, upper):
     """Write the best move of each row of `block` against the frozen state into `target`, -1 for none.
 
     Clusters are dropped by the true bound on their second-order term first; the rest are expanded to second order.
     `is_open` marks the rows for which the expansion's error leaves the decision open, against staying or between
-    clusters: `settle` decides them. All bounds on errors are multiplied by `caution`.
+    clusters. All bounds on errors are multiplied by `caution`. `upper` gets what each row can gain at the most,
+    with errors multiplied by `last_caution`.
     """
     n_clusters = state.sizes.size
-    first = np.empty(n_clusters)
-    estimate = np.empty(n_clusters)
-    below = np.empty(n_clusters)
-    above = np.empty(n_clusters)
+    work = np.empty((3, n_clusters))
+    estimate, below, above = np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters)
     s = np.empty(state.beta.shape[0])
+    size_changes(state.sizes, work[1], work[2])
     for b in range(block.size):
         i = block[b]
         target[b] = -1
         is_open[b] = False
+        upper[b] = np.inf  # a row that is alone may move when another has joined it
         old = state.labels[i]
         if state.sizes[old] == 1:
             continue
-        best = expand_row(state, i, min_gain, caution, first, s, estimate, below, above)
+        best, rest, top = expand_row(state, i, min_gain, caution, last_caution, work, s, estimate, below, above)
+        upper[b] = max(rest, top)
         if best < 0:
             continue
         floor = max(min_gain, estimate[best] - below[best] - below[old])
@@ -780,52 +823,83 @@ def propose(state, min_gain, caution, block, target, is_open):
 
 
 @_jit()
-def expand_row(state, i, min_gain, caution, first, s, estimate, below, above):
-    """Write the second-order gains of row i and how far below and above the truth may be; return the best cluster.
+def expand_rows(state, min_gain, caution, last_caution, rows, estimate, below, above, rest):
+    """Write the second-order gains of all moves of `rows` and their errors, each (R, Q); see `expand_row`.
+
+    What clusters that are ruled out can gain at the most goes into `rest` (R,).
+    """
+    work = np.empty((3, state.sizes.size))
+    s = np.empty(state.beta.shape[0])
+    size_changes(state.sizes, work[1], work[2])
+    for b in range(rows.size):
+        _, rest[b], _ = expand_row(
+            state, rows[b], min_gain, caution, last_caution, work, s, estimate[b], below[b], above[b]
+        )
+
+
+@_inner()
+def expand_row(state, i, min_gain, caution, last_caution, work, s, estimate, below, above):
+    """Write the second-order gains of row i and how far below and above the truth may be.
 
     The errors are those of the addition; the removal's own stand at the row's own cluster, and its change in
-    `estimate` there. Clusters that the bound on their second-order term rules out keep minus infinity; -1 if that
-    leaves none. `first` (Q,) and `s` (K,) are work space.
+    `estimate` there. Clusters that cannot gain keep minus infinity. `work` (3, Q) holds the changes of n log n for
+    leaving and joining each cluster in its second and third row; `s` (K,) is work space. Returns the best cluster,
+    -1 if none is left, and what can be gained at the most under the last caution: in clusters without an estimate,
+    and in the others.
     """
+    first, leave, join = work[0], work[1], work[2]
     old = state.labels[i]
     length, own, largest = screen_row(state.rows, i, state.tables, old, first)
     # The removal's second-order term grows on the way to M_old - d, at the most to twice its mean (a topic that
     # vanishes with the row); an addition's falls.
     # Being true bounds, these need less caution than the expansions.
     widening = math.sqrt(caution)
-    removal = 2.0 * widening * own - first[old]
+    last_widening = math.sqrt(last_caution)
+    removal = 2.0 * widening * own - first[old] + leave[old]
+    last_removal = 2.0 * last_widening * own - first[old] + leave[old]
     highest = -np.inf
     for q in range(first.size):
         estimate[q] = -np.inf
         if q != old:
-            highest = max(highest, first[q] + size_change(state.sizes, old, q))
+            highest = max(highest, first[q] + join[q])
     if highest + widening * largest + removal <= min_gain:
-        return -1
+        return -1, highest + last_widening * largest + last_removal, -np.inf
     spread_row(state.rows, i, state.tables, above)
     above[old] = 0.0
     best = -1
+    rest = -np.inf
+    top = -np.inf
     is_removal_known = False
     for q in range(first.size):
-        sizes = size_change(state.sizes, old, q) - min_gain
-        if q == old or first[q] + sizes + widening * 0.5 * length * above[q] + removal + above[old] <= 0.0:
+        half = 0.5 * length * above[q]
+        if q == old:
+            continue
+        if first[q] + join[q] - min_gain + widening * half + removal + above[old] <= 0.0:
+            rest = max(rest, first[q] + join[q] + last_widening * half + last_removal)
             continue
         row_topic_counts(state.rows, i, state.beta_rows, state.weight[q], s)
         change, below[q], above[q] = expand_end(state, q, s, 1.0, first[q])
+        change += join[q]
+        at_most = change + last_caution * above[q]
         below[q] *= caution
         above[q] *= caution
-        if change + above[q] + sizes + removal + above[old] <= 0.0:
+        if change + above[q] - min_gain + removal + above[old] <= 0.0:
+            rest = max(rest, at_most + last_removal)
             continue
         if not is_removal_known:
             row_topic_counts(state.rows, i, state.beta_rows, state.weight[old], s)
             removal, below[old], above[old] = expand_end(state, old, s, -1.0, first[old])
+            removal += leave[old]
+            last_removal = removal + last_caution * above[old]
             below[old] *= caution
             above[old] *= caution
             is_removal_known = True
-        estimate[q] = removal + change + sizes + min_gain
+        estimate[q] = removal + change
+        top = max(top, at_most + last_removal)
         if best < 0 or estimate[q] > estimate[best]:
             best = q
     estimate[old] = removal
-    return best
+    return best, rest, top
 
 
 @_inner_sums()
@@ -846,7 +920,8 @@ def expanded_gain(state, i, new):
     removal, below, above = expand_end(state, old, s, -1.0, first_order(state.rows, i, state.tables, old))
     row_topic_counts(state.rows, i, state.beta_rows, state.weight[new], s)
     change, change_below, change_above = expand_end(state, new, s, 1.0, first_order(state.rows, i, state.tables, new))
-    return removal + change + size_change(state.sizes, old, new), below + change_below, above + change_above
+    gain = removal + leave_change(state.sizes, old) + change + join_change(state.sizes, new)
+    return gain, below + change_below, above + change_above
 
 
 @_jit()

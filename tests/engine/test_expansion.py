@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mmpca import engine, kernels
 from mmpca.engine.bound import responsibilities, second_order_change, topic_curvature
-from mmpca.engine.loop import STALE_SHARE
+from mmpca.engine.sweeps import STALE_SHARE
 
 IS_COMPILED = not numba.config.DISABLE_JIT
 SIZES = {} if IS_COMPILED else {"max_rows": 15, "max_features": 15}
@@ -94,7 +94,7 @@ def test_the_expanded_gain_of_a_small_row_is_the_second_order_expansion(make_pro
     state = problem.build()
     old = problem.labels[0]
     for new in {0, 1, 2} - {old}:
-        change = kernels.size_change(state.sizes, old, new)
+        change = kernels.leave_change(state.sizes, old) + kernels.join_change(state.sizes, new)
         for q, sign in ((old, -1), (new, 1)):
             change += second_order_change(
                 problem.X[0].astype(float), state.counts[q], state.gamma[q], beta=state.beta, alpha=1.0, sign=sign
@@ -183,12 +183,13 @@ def test_the_tables_bound_the_second_order_term_of_every_row_and_cluster(problem
 def test_a_move_that_the_screen_rules_out_does_not_gain(problems, data):
     problem = data.draw(problems(alphas=(1.0, 1.0, 3.0), **SIZES))
     state = problem.build()
-    first, estimate, below, above = np.empty((4, problem.n_clusters))
-    s = np.empty(len(problem.beta))
-    for i in np.flatnonzero(state.sizes[state.labels] > 1):
-        kernels.expand_row(state, i, 0.0, CAUTION, first, s, estimate, below, above)
-        for q in np.flatnonzero(estimate == -np.inf):
-            assert engine.gain(state, i, q) <= 1e-8 * abs(state.value.sum())
+    rows = np.flatnonzero(state.sizes[state.labels] > 1)
+    estimate, below, above = np.empty((3, len(rows), problem.n_clusters))
+    rest = np.empty(len(rows))
+    kernels.expand_rows(state, 0.0, CAUTION, CAUTION, rows, estimate, below, above, rest)
+    rounding = 1e-8 * abs(state.value.sum())
+    for b, q in np.argwhere((estimate == -np.inf) & (np.arange(problem.n_clusters) != state.labels[rows][:, None])):
+        assert engine.gain(state, rows[b], q) <= min(0.0, rest[b]) + rounding
 
 
 def test_where_there_is_no_curvature_every_move_is_left_to_the_exact_evaluator(make_problem):
@@ -200,5 +201,7 @@ def test_where_there_is_no_curvature_every_move_is_left_to_the_exact_evaluator(m
     for i, q in moves(state):
         assert kernels.expanded_gain(state, i, q)[1:] == (np.inf, np.inf)
     target, is_open = np.empty(40, dtype=np.int32), np.empty(40, dtype=np.bool_)
-    kernels.propose(state, 0.0, 1.0, np.arange(40), target, is_open)
+    upper = np.empty(40)
+    kernels.propose(state, 0.0, 1.0, 1.0, np.arange(40), target, is_open, upper)
     assert is_open.all()
+    assert (upper == np.inf).all()

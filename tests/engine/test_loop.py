@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import xlogy
 
 from mmpca import engine, kernels
-from mmpca.engine import Progress, loop
+from mmpca.engine import Progress, loop, sweeps
 
 IS_COMPILED = not numba.config.DISABLE_JIT
 SIZES = {} if IS_COMPILED else {"max_rows": 12, "max_features": 10, "max_length": 100}
@@ -148,8 +148,8 @@ def test_the_greedy_search_does_not_stop_before_a_move_that_its_expansion_misjud
 
 @pytest.mark.parametrize("work", [0, np.inf], ids=["twice the error", "sixteen times the error"])
 def test_margins_instead_of_a_last_exact_look_nearly_always_end_at_a_local_maximum(make_problem, monkeypatch, work):
-    monkeypatch.setattr(loop, "EXACT_CHECK_WORK", 0)
-    monkeypatch.setattr(loop, "WIDE_CHECK_WORK", work)
+    monkeypatch.setattr(sweeps, "EXACT_CHECK_WORK", 0)
+    monkeypatch.setattr(sweeps, "WIDE_CHECK_WORK", work)
     rng = np.random.default_rng(0)
     n_problems, n_missed = 100 if IS_COMPILED else 4, 0
     for seed in range(n_problems):
@@ -167,9 +167,9 @@ def test_the_last_look_is_exact_on_small_problems_and_under_a_prior_below_one(ma
     state, sparse = problem.build(), problem._replace(alpha=0.9).build()
     cautions = []
     for exact, wide in ((12_000, 0), (11_999, 12_000), (11_999, 11_999)):
-        monkeypatch.setattr(loop, "EXACT_CHECK_WORK", exact)
-        monkeypatch.setattr(loop, "WIDE_CHECK_WORK", wide)
-        cautions.append((loop._caution(state), loop._caution(sparse)))
+        monkeypatch.setattr(sweeps, "EXACT_CHECK_WORK", exact)
+        monkeypatch.setattr(sweeps, "WIDE_CHECK_WORK", wide)
+        cautions.append((sweeps.last_caution(state), sweeps.last_caution(sparse)))
     assert cautions == [(1e100, 1e100), (16.0, 1e100), (2.0, 1e100)]
 
 
@@ -263,6 +263,13 @@ def test_the_history_ends_with_the_bound_of_the_final_partition(make_problem):
     assert result.bounds[0] == pytest.approx(problem.scratch_bound(problem.labels), rel=1e-12)
     assert result.bounds[-1] == pytest.approx(problem.scratch_bound(state.labels), rel=1e-12)
     assert result.n_epochs == len(result.n_moves)
+
+
+def test_a_search_leaves_tight_tables_behind(make_problem):
+    state, result = run(make_problem(0, n_rows=60))
+    assert sum(result.n_moves) > 10
+    np.testing.assert_array_equal(state.tables[:, 3], state.tables[:, 4:].max(axis=1))
+    assert not state.moved.any()
 
 
 # --- it is the same for everyone ----------------------------------------------------------------------------------
@@ -486,14 +493,14 @@ def test_control_c_keeps_what_was_found_until_then(make_problem, algorithm, n_bl
 @pytest.mark.parametrize("algorithm", ["greedy", "cvem"])
 def test_control_c_in_the_middle_of_a_block_keeps_the_books_right(make_problem, monkeypatch, algorithm):
     problem = make_problem(0, n_rows=80, n_clusters=4, **SHAPE)
-    name = "_apply" if algorithm == "greedy" else "_sweep_cvem"
-    make_moves = getattr(loop, name)
+    owner, name = (sweeps, "_apply") if algorithm == "greedy" else (sweeps.CvemSweep, "visit")
+    make_moves = getattr(owner, name)
 
     def make_moves_and_press(*arguments):
         make_moves(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(loop, name, make_moves_and_press)
+    monkeypatch.setattr(owner, name, make_moves_and_press)
     state, result = run(problem, algorithm=algorithm)
     assert (state.labels != problem.labels).any()
     assert result.interrupted
@@ -505,9 +512,9 @@ def test_control_c_in_the_middle_of_a_block_keeps_the_books_right(make_problem, 
 # --- an epoch that lowers the bound is repaired -------------------------------------------------------------------
 
 
-def make_random_moves(state, for_rows, min_gain, caution, block):
+def make_random_moves(sweep, block, min_gain, caution):
     """Move every row of the block to a cluster by its number: a sweep that knows no gain."""
-    n_moves = 0
+    state, n_moves = sweep.state, 0
     for i in block:
         if state.sizes[state.labels[i]] > 1 and state.labels[i] != i % state.n_clusters:
             engine.move(state, i, i % state.n_clusters)
@@ -519,7 +526,7 @@ def test_moves_that_lower_the_bound_are_undone(make_problem, monkeypatch):
     problem = make_problem(0, n_rows=60, n_clusters=4, **SHAPE)
     best, _ = run(problem, algorithm="exact")
     state = problem.build(best.labels)
-    monkeypatch.setattr(loop, "_sweep_greedy", make_random_moves)
+    monkeypatch.setattr(sweeps.GreedySweep, "visit", make_random_moves)
     result = engine.search(state, rng=np.random.default_rng(0))
     np.testing.assert_array_equal(state.labels, best.labels)
     assert result.n_moves == [0]
@@ -534,7 +541,7 @@ def test_a_repaired_epoch_makes_the_moves_that_do_gain(make_problem, monkeypatch
     start = best.labels.copy()
     start[:3] = (start[:3] + 1) % 4  # three rows astray, which alone should come back
     state = problem.build(start)
-    monkeypatch.setattr(loop, "_sweep_greedy", make_random_moves)
+    monkeypatch.setattr(sweeps.GreedySweep, "visit", make_random_moves)
     result = engine.search(state, rng=np.random.default_rng(0), max_epochs=20)
     assert_monotone(result)
     assert result.n_moves[0] > 0

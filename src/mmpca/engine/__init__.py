@@ -5,8 +5,9 @@ The engine starts from what it is given: counts, labels, topics. Five verbs stan
 """
 
 from mmpca.engine.bound import icl
-from mmpca.engine.loop import Algorithm, Progress, Run, search
+from mmpca.engine.loop import Algorithm, Progress, Run
 from mmpca.engine.moves import bound, gain, move, refresh
+from mmpca.engine.search import search
 from mmpca.engine.state import State, build, check, copy, relabel
 
 __all__ = [

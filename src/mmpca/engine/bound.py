@@ -19,7 +19,7 @@ and the bound of a partition is the sum of :math:`\max_\gamma J(M_q, \gamma)` pl
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln, polygamma, xlogy
 
 Array = NDArray[np.float64]
@@ -107,6 +107,11 @@ def partition_bound(counts: Array, sizes: NDArray[np.int64], *, beta: Array, alp
     """Return the bound of a partition from its meta-observations M (Q, V) and cluster sizes (Q,)."""
     clusters = sum(cluster_bound(m, ve_step(m, beta=beta, alpha=alpha), beta=beta, alpha=alpha) for m in counts)
     return float(clusters + xlogy(sizes, sizes / sizes.sum()).sum())
+
+
+def size_terms(sizes: ArrayLike) -> Array:
+    """Return n log n of sizes, 0 for a size of 0."""
+    return np.asarray(xlogy(sizes, sizes), dtype=np.float64)
 
 
 def icl(bound: float, *, n_clusters: int, n_topics: int, n_samples: int, n_features: int) -> float:

@@ -29,8 +29,10 @@ def gain(state: State, i: int, q: int) -> float:
     for stale in (old, q):
         if state.moved[stale] > 0:
             refresh(state, stale)
-    ends = kernels.exact_change(state, i, old) + kernels.exact_change(state, i, q)
-    return float(ends + kernels.size_change(state.sizes, old, q))
+    row, change = np.array([i]), np.empty((2, 1))
+    kernels.exact_changes(state, old, row, change[0])
+    kernels.exact_changes(state, q, row, change[1])
+    return float(change.sum() + kernels.leave_change(state.sizes, old) + kernels.join_change(state.sizes, q))
 
 
 def move(state: State, i: int, q: int) -> None:

@@ -97,6 +97,20 @@ def relabel(state: State, labels: ArrayLike, gamma: Array | None = None) -> None
     kernels.tighten_spread(state)
 
 
+def pooled_value(state: State, clusters: list[int]) -> float:
+    """Return max J of the counts of several clusters taken together."""
+    share = state.totals[clusters] / state.totals[clusters].sum()
+    names = ("sizes", "totals", "gamma", "value", "curvature", "coupling", "drift", "moved", "aged")
+    pooled = state._replace(
+        counts=state.counts[clusters].sum(axis=0, keepdims=True),
+        weight=share[None] @ state.weight[clusters],
+        **{name: np.zeros_like(getattr(state, name)[:1]) for name in names},
+    )
+    pooled.curvature[:] = np.nan
+    kernels.refresh_cluster(pooled, 0, False)
+    return float(pooled.value[0])
+
+
 def copy(state: State) -> State:
     """Return a state that can be searched without changing this one; data and topics are shared."""
     shared = ("rows", "alpha", "beta", "beta_rows")

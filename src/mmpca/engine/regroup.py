@@ -1,0 +1,158 @@
+"""Moves that no visit of single rows can make: two clusters merged, a third one split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmpca import kernels
+from mmpca.engine.bound import Array, size_terms
+from mmpca.engine.loop import Limits, climb
+from mmpca.engine.moves import bound
+from mmpca.engine.state import State, build, pooled_value, relabel
+
+N_SPLITS = 3  # clusters that are split on trial at a time: those with the largest second-order gain
+SPLIT_EPOCHS = 10
+
+
+class Merge(NamedTuple):
+    """Two clusters put together."""
+
+    loss: float  # of the bound
+    clusters: tuple[int, int]
+
+
+class Split(NamedTuple):
+    """A cluster taken apart."""
+
+    gain: float  # of the bound
+    cluster: int
+    leaving: NDArray[np.int64]  # rows of the second half
+    members: NDArray[np.int64]  # rows of the cluster that was split
+
+
+class Regrouping:
+    """Merges and splits of a state's clusters; splits are remembered for clusters that stay what they are."""
+
+    def __init__(self, state: State, *, tol: float) -> None:
+        self.state, self.tol = state, tol
+        self._splits: dict[int, Split] = {}
+
+    def improve(self) -> bool:
+        """Merge pairs of clusters and split others where that raises the bound, in place; tell whether any was.
+
+        The bound is a sum over clusters, so that merge and split add up exactly as long as no cluster takes part
+        twice.
+        """
+        if self.state.n_clusters < 3:
+            return False
+        before, labels, gamma = bound(self.state), self.state.labels.copy(), self.state.gamma.copy()
+        merges = self._merges()
+        splits = self._best_splits(at_least=merges[0].loss)
+        chosen = list(_pairs(merges, splits, self.tol * abs(before)))
+        if not chosen:
+            return False
+        for merge, split in chosen:
+            kept, freed = merge.clusters
+            labels[labels == freed] = kept
+            labels[split.leaving] = freed
+            gamma[freed] = gamma[split.cluster]
+        relabel(self.state, labels, gamma)
+        return True
+
+    def _merges(self) -> list[Merge]:
+        """Return the merges that seem to lose least, the least loss first."""
+        loss = _merge_losses(self.state)
+        pairs = sorted(combinations(range(self.state.n_clusters), 2), key=lambda pair: loss[pair])
+        return sorted(Merge(_loss(self.state, pair), pair) for pair in pairs[: self.state.n_clusters])
+
+    def _best_splits(self, at_least: float) -> list[Split]:
+        """Return splits of the clusters where they promise most, the largest gain first.
+
+        Those that will not gain `at_least` are given up on the way.
+        """
+        halves = [_halves(self.state, q) for q in range(self.state.n_clusters)]
+        promising = sorted(range(self.state.n_clusters), key=lambda q: -halves[q].promise)[:N_SPLITS]
+        for q in promising:
+            known = self._splits.get(q)
+            if known is None or not np.array_equal(known.members, halves[q].members):
+                self._splits[q] = _split(self.state, q, halves[q], self.tol, at_least)
+        return sorted((self._splits[q] for q in promising), key=lambda split: -split.gain)
+
+
+def _pairs(merges: list[Merge], splits: list[Split], min_gain: float) -> Iterator[tuple[Merge, Split]]:
+    """Give each split, the best first, the cheapest merge of other clusters, as long as they gain together."""
+    used: set[int] = set()
+    for split in splits:
+        for merge in merges:
+            if split.gain - merge.loss <= min_gain:
+                break
+            if not used & {split.cluster, *merge.clusters} and split.cluster not in merge.clusters:
+                used |= {split.cluster, *merge.clusters}
+                yield merge, split
+                break
+
+
+def _merge_losses(state: State) -> Array:
+    """Return upper bounds on what merging two clusters loses, (Q, Q).
+
+    J* is convex: J*(M_p + M_q) is at least J*(M_p) + G_p(M_q).
+    """
+    first = state.counts @ state.tables[:, : state.n_clusters]  # G_p(M_q) at [q, p]
+    loss = state.value[:, None] - first
+    single = size_terms(state.sizes)
+    pooled = size_terms(state.sizes[:, None] + state.sizes)
+    return np.minimum(loss, loss.T) + single[:, None] + single - pooled
+
+
+def _loss(state: State, pair: tuple[int, int]) -> float:
+    """Return what merging two clusters loses."""
+    at = list(pair)
+    sizes = state.sizes[at]
+    before = state.value[at].sum() + size_terms(sizes).sum()
+    return float(before - pooled_value(state, at) - size_terms(sizes.sum()))
+
+
+class _Halves(NamedTuple):
+    """A cluster cut in two, and what that promises to second order."""
+
+    promise: float
+    members: NDArray[np.int64]
+    is_second: NDArray[np.bool_]
+
+
+def _halves(state: State, q: int) -> _Halves:
+    """Cut a cluster where its rows' topic counts vary most, in the metric of the second-order gain."""
+    members = np.flatnonzero(state.labels == q)
+    s = np.empty((len(members), len(state.beta)))
+    kernels.members_topic_counts(state, q, members, s)
+    deviation = s - s.sum(axis=1, keepdims=True) * (s.sum(axis=0) / s.sum())  # (n, K), sums to zero over the rows
+    values, vectors = np.linalg.eigh(np.nan_to_num(state.curvature[q]))
+    points = deviation @ (vectors * np.sqrt(np.maximum(values, 0.0)))  # (n, K)
+    axis = np.linalg.eigh(points.T @ points)[1][:, -1]
+    is_second = points @ axis > 0.0
+    share = s[is_second].sum() / s.sum()
+    if not 0.0 < share < 1.0:
+        return _Halves(-np.inf, members, is_second)
+    promise = 0.5 * (points[is_second].sum(axis=0) ** 2).sum() / (share * (1.0 - share))
+    return _Halves(float(promise), members, is_second)
+
+
+def _split(state: State, q: int, halves: _Halves, tol: float, at_least: float) -> Split:
+    """Climb from two halves of a cluster on its own rows, as long as that may gain enough; return the split."""
+    members = halves.members
+    if halves.promise == -np.inf:
+        return Split(-np.inf, q, members[:0], members)
+    part = build(state.rows.take(members), halves.is_second, n_clusters=2, beta=state.beta, alpha=state.alpha)
+    # The part's own bound counts n log(n / n_q), which is just what a split adds to the whole's.
+    gains, rng = [bound(part) - float(state.value[q])], np.random.default_rng(0)
+    for n_left in range(SPLIT_EPOCHS, 0, -1):
+        run = climb(part, rng=rng, limits=Limits(1, tol))
+        gains.append(run.bounds[-1] - float(state.value[q]))
+        if run.converged or gains[-1] + n_left * (gains[-1] - gains[-2]) < at_least:
+            break
+    return Split(gains[-1], q, members[part.labels == 1], members)

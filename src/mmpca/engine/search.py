@@ -1,0 +1,66 @@
+"""The search from one start: climbs by single moves, and regroupings of whole clusters between them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from mmpca.engine.loop import Algorithm, Callback, Limits, Run, climb
+from mmpca.engine.regroup import Regrouping
+from mmpca.engine.state import State
+
+# Clusters are regrouped for the first time when an epoch moves at most this share of the rows: what a regrouping
+# changes need not be polished before.
+FEW_MOVES_SHARE = 0.01
+
+
+def search(
+    state: State,
+    *,
+    algorithm: Algorithm = "greedy",
+    rng: np.random.Generator,
+    max_epochs: int = 50,
+    tol: float = 1e-10,
+    regroup: bool = False,
+    n_threads: int = 1,
+    callback: Callback | None = None,
+) -> Run:
+    """Climb from the state's partition to one that no single move improves, in place.
+
+    Parameters
+    ----------
+    state : State
+        Where to start, every cluster fresh.
+    algorithm : {"greedy", "exact", "cvem"}
+        See `climb`.
+    rng : Generator
+        Gives the order in which the rows are visited, a new one in each epoch.
+    max_epochs : int
+    tol : float
+        A move must gain more than this share of the bound's magnitude.
+    regroup : bool
+        Also merge two clusters and split a third where that raises the bound, and climb on from there.
+    n_threads : int
+        The result does not depend on it.
+    callback : callable, optional
+        Called with a `Progress` after each block; a true answer stops the search there, and so does Ctrl-C.
+
+    Returns
+    -------
+    Run
+        An epoch's bound and moves include those of a regrouping just before it.
+    """
+    go_on = partial(climb, state, algorithm=algorithm, rng=rng, n_threads=n_threads, callback=callback)
+    few_moves = int(FEW_MOVES_SHARE * len(state.labels)) if regroup else 0
+    run = go_on(limits=Limits(max_epochs, tol, few_moves))
+    regrouping = Regrouping(state, tol=tol)
+    while regroup and not run.interrupted and run.n_epochs < max_epochs:
+        has_changed = regrouping.improve()
+        if run.converged and not has_changed:
+            break
+        rest = go_on(limits=Limits(max_epochs - run.n_epochs, tol), n_before=run.n_epochs)
+        run = run.followed_by(rest)
+        if rest.n_epochs == 0:  # no gain could be trusted
+            break
+    return run

@@ -1,0 +1,134 @@
+"""Merges and splits of whole clusters."""
+
+import numpy as np
+import pytest
+
+from mmpca import engine
+from mmpca.counts import as_counts
+from mmpca.engine.regroup import Regrouping, _halves, _loss, _merge_losses, _split
+from mmpca.engine.state import pooled_value
+
+
+@pytest.fixture
+def stuck():
+    """Four clear clusters in 80 rows, as (counts, topics, true labels, labels where no single move gains).
+
+    The first cluster is in two halves, the third and the fourth are one.
+    """
+    rng = np.random.default_rng(0)
+    beta = rng.dirichlet(np.full(30, 0.1), 4) * 0.9 + 0.1 / 30
+    theta = np.full((4, 4), 0.05) + 0.8 * np.eye(4)
+    truth = np.repeat(np.arange(4), 20)
+    X = np.stack([rng.multinomial(80, theta[q] @ beta) for q in truth])
+    labels = np.where(truth == 3, 2, truth)
+    labels[:10] = 3
+    return as_counts(X), beta, truth, labels
+
+
+def build(stuck, labels, alpha=1.0):
+    rows, beta, _, _ = stuck
+    return engine.build(rows, labels, n_clusters=4, beta=beta, alpha=alpha)
+
+
+def test_pooled_clusters_have_the_value_of_one(stuck):
+    state, merged = build(stuck, stuck[2]), build(stuck, np.where(stuck[2] == 3, stuck[2] - 1, stuck[2]) % 3)
+    assert pooled_value(state, [2, 3]) == pytest.approx(merged.value[2], rel=1e-10)
+
+
+def test_the_loss_of_a_merge_is_the_change_of_the_bound(stuck):
+    state, rows, beta = build(stuck, stuck[3]), *stuck[:2]
+    for pair in ((0, 3), (1, 2)):
+        labels = np.unique(np.where(state.labels == pair[1], pair[0], state.labels), return_inverse=True)[1]
+        merged = engine.build(rows, labels, n_clusters=3, beta=beta, alpha=1.0)
+        assert _loss(state, pair) == pytest.approx(engine.bound(state) - engine.bound(merged), rel=1e-9, abs=1e-8)
+
+
+def test_screened_losses_are_upper_bounds(stuck):
+    state = build(stuck, stuck[3])
+    losses = _merge_losses(state)
+    np.testing.assert_allclose(losses, losses.T)
+    for p in range(4):
+        for q in range(p):
+            assert _loss(state, (q, p)) <= losses[q, p] + 1e-9
+
+
+def test_the_gain_of_a_split_is_the_change_of_the_bound(stuck):
+    rows, beta, truth, _ = stuck
+    joined = engine.build(rows, np.where(truth == 3, 2, truth), n_clusters=3, beta=beta, alpha=1.0)
+    split = _split(joined, 2, _halves(joined, 2), 1e-10, 0.0)
+    labels = joined.labels.copy()
+    labels[split.leaving] = 3
+    state = build(stuck, labels)
+    assert split.gain == pytest.approx(engine.bound(state) - engine.bound(joined), rel=1e-9)
+    assert split.gain > 10
+    assert len(np.unique(labels[truth == 2])) == len(np.unique(labels[truth == 3])) == 1  # it finds the two
+
+
+def test_regrouping_frees_a_search_that_is_stuck(stuck):
+    state = build(stuck, stuck[3])
+    engine.search(state, rng=np.random.default_rng(0))
+    poor, truth = engine.bound(state), engine.bound(build(stuck, stuck[2]))
+    assert poor < truth - 10
+    run = engine.search(state, rng=np.random.default_rng(0), regroup=True)
+    assert run.converged
+    assert all(a <= b for a, b in zip(run.bounds, run.bounds[1:], strict=False))
+    assert run.bounds[-1] >= truth - 1e-9 * abs(truth)
+    assert run.bounds[-1] == pytest.approx(engine.bound(build(stuck, state.labels)), rel=1e-12)
+    engine.check(state)
+
+
+def test_a_regrouping_raises_the_bound_or_changes_nothing(make_problem):
+    n_changed = 0
+    for seed in range(10):
+        problem = make_problem(seed, n_rows=60, n_clusters=5, concentration=0.1)
+        state = problem.build()
+        engine.search(state, rng=np.random.default_rng(seed))
+        before, labels = engine.bound(state), state.labels.copy()
+        if Regrouping(state, tol=1e-10).improve():
+            assert engine.bound(state) > before
+            n_changed += 1
+        else:
+            np.testing.assert_array_equal(state.labels, labels)
+        engine.check(state)
+    assert 0 < n_changed < 10
+
+
+@pytest.mark.parametrize("n_clusters", [1, 2])
+def test_two_clusters_cannot_be_regrouped(make_problem, n_clusters):
+    state = make_problem(0, n_clusters=n_clusters).build()
+    assert not Regrouping(state, tol=1e-10).improve()
+
+
+@pytest.mark.parametrize("n_topics", [1, 4])
+def test_identical_rows_are_not_split(make_problem, n_topics):
+    problem = make_problem(0, n_rows=12, n_topics=n_topics)
+    problem = problem._replace(X=np.tile(problem.X[0], (12, 1)))
+    state = problem.build()
+    labels = state.labels.copy()
+    assert not Regrouping(state, tol=1e-10).improve()
+    np.testing.assert_array_equal(state.labels, labels)
+
+
+def test_clusters_of_one_row_each_stay(make_problem):
+    problem = make_problem(0, n_rows=6, n_clusters=6)._replace(labels=np.arange(6))
+    assert not Regrouping(problem.build(), tol=1e-10).improve()
+
+
+def test_a_regrouped_search_does_not_depend_on_threads(make_problem):
+    problem = make_problem(3, n_rows=90, n_clusters=5, concentration=0.1)
+    one, two = problem.build(), problem.build()
+    run = engine.search(one, rng=np.random.default_rng(0), regroup=True)
+    assert engine.search(two, rng=np.random.default_rng(0), regroup=True, n_threads=2) == run
+    np.testing.assert_array_equal(one.labels, two.labels)
+
+
+def test_epochs_are_counted_through_and_limited_in_all(stuck):
+    reports = []
+    state = build(stuck, stuck[3])
+    run = engine.search(state, rng=np.random.default_rng(0), regroup=True, callback=reports.append)
+    assert sorted({progress.epoch for progress in reports}) == list(range(1, run.n_epochs + 1))
+    state = build(stuck, stuck[3])
+    limited = engine.search(state, rng=np.random.default_rng(0), regroup=True, max_epochs=2)
+    assert limited.n_epochs == 2
+    assert not limited.converged
+    assert limited.bounds == run.bounds[:3]
