@@ -1,0 +1,198 @@
+"""The index of overdispersion is one under the model at any length and number of features, and tells when it is not."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mmpca.counts import as_counts
+from mmpca.model.dispersion import LARGE_INDEX, Dispersion, advice, overdispersion
+from mmpca.simulate import paper_design, simulate_mmpca, sparse_topics
+
+
+def simulate(seed, *, n_rows=300, n_features=50, length=100, n_clusters=4, n_topics=3):
+    """Return counts, labels, topics and cluster topics of the model."""
+    rng = np.random.default_rng(seed)
+    data = simulate_mmpca(
+        n_rows,
+        topics=sparse_topics(n_topics, n_features, 0.3, rng),
+        cluster_topics=rng.dirichlet(np.ones(n_topics), n_clusters),
+        lengths=length,
+        random_state=rng,
+    )
+    return data.X.toarray(), data.labels, {"topics": data.topics, "cluster_topics": data.cluster_topics}
+
+
+def index(X, labels, fitted):
+    return overdispersion(as_counts(X), labels, **fitted)
+
+
+def reference(X, labels, *, topics, cluster_topics):
+    """Return the index overall and of each cluster, written out row by row and feature by feature."""
+    profiles = cluster_topics @ topics
+    ratios = []
+    for x, q in zip(X, labels, strict=True):
+        mean, p = x.sum() * profiles[q], profiles[q]
+        ratios.append(((x - mean) ** 2).sum() / (mean * (1 - p)).sum())
+    share = 1 - min(cluster_topics.shape) / len(X)
+    ratios = np.array(ratios) / share
+    clusters = [ratios[labels == q].mean() if (labels == q).any() else np.nan for q in range(len(profiles))]
+    return ratios.mean(), np.array(clusters)
+
+
+# --- it agrees with the formula -----------------------------------------------------------------------------------
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_rows=st.integers(4, 30),
+    n_features=st.integers(3, 30),
+    length=st.sampled_from([1, 10, 1000]),
+    n_clusters=st.integers(1, 6),
+    n_topics=st.integers(1, 3),
+)
+def test_it_equals_its_formula(seed, n_rows, n_features, length, n_clusters, n_topics):
+    shape = {"n_rows": n_rows, "n_features": n_features, "length": length}
+    X, labels, fitted = simulate(seed, **shape, n_clusters=n_clusters, n_topics=n_topics)
+    found = index(X, labels, fitted)
+    overall, clusters = reference(X, labels, **fitted)
+    assert found.overall == pytest.approx(overall, rel=1e-9, abs=1e-9)
+    np.testing.assert_allclose(found.clusters, clusters, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("length", [1, 10, 250, 10_000])
+@pytest.mark.parametrize("n_features", [3, 50, 3000])
+def test_it_is_one_under_the_model_at_any_length_and_number_of_features(length, n_features):
+    found = index(*simulate(1, n_rows=600, length=length, n_features=n_features))
+    assert found.overall == pytest.approx(1, abs=0.15)
+    np.testing.assert_allclose(found.clusters, 1, atol=0.35)
+
+
+@pytest.mark.parametrize("length", [20, 250, 2000])
+def test_it_is_one_on_the_design_of_the_paper(length):
+    data = paper_design(length=length, noise=0.2, random_state=0)
+    noisy = 0.8 * data.cluster_topics + 0.2 / 4
+    found = index(data.X, data.labels, {"topics": data.topics, "cluster_topics": noisy})
+    assert found.overall == pytest.approx(1, abs=0.03)
+
+
+def test_degrees_of_freedom_make_up_for_topics_that_were_fitted():
+    values = []
+    for seed in range(200):
+        X = np.random.default_rng(seed).multinomial(100, [0.2, 0.3, 0.5], size=5)
+        fitted = {"topics": X.sum(axis=0, keepdims=True) / X.sum(), "cluster_topics": np.ones((1, 1))}
+        values.append(index(X, np.zeros(5, dtype=int), fitted).overall)
+    assert np.mean(values) == pytest.approx(1, abs=0.12)  # without them: 0.8
+
+
+# --- it finds what it should --------------------------------------------------------------------------------------
+
+
+def test_counts_that_come_in_clumps_have_their_size_as_index():
+    X, labels, fitted = simulate(0)
+    single, clumps = index(X, labels, fitted), index(9 * X, labels, fitted)
+    assert clumps.overall == pytest.approx(9 * single.overall, rel=1e-9)
+    np.testing.assert_allclose(clumps.clusters, 9 * single.clusters, rtol=1e-9)
+
+
+def test_rows_with_shares_of_their_own_have_the_variance_of_a_dirichlet_multinomial():
+    rng = np.random.default_rng(0)
+    topic, precision, length = np.array([0.1, 0.2, 0.3, 0.4]), 50.0, 400
+    X = np.array([rng.multinomial(length, p) for p in rng.dirichlet(precision * topic, size=2000)])
+    fitted = {"topics": topic[None], "cluster_topics": np.ones((1, 1))}
+    found = index(X, np.zeros(2000, dtype=int), fitted).overall
+    assert found == pytest.approx(1 + (length - 1) / (precision + 1), rel=0.05)
+
+
+def test_an_overdispersed_cluster_is_told_from_the_others():
+    X, labels, fitted = simulate(0)
+    X[labels == 2] *= 20
+    found = index(X, labels, fitted)
+    assert found.clusters[2] > 10
+    assert found.clusters[[0, 1, 3]].max() < 2
+
+
+def test_no_single_row_decides():
+    X, labels, fitted = simulate(0)
+    before = index(X, labels, fitted).overall
+    X[0] *= 1000
+    assert index(X, labels, fitted).overall < before + 1000 / 150
+
+
+# --- it is unchanged under relabelling and permutation ------------------------------------------------------------
+
+
+def test_the_order_of_rows_features_clusters_and_topics_does_not_matter():
+    X, labels, fitted = simulate(0)
+    rng = np.random.default_rng(0)
+    rows, features = (rng.permutation(n) for n in X.shape)
+    clusters, topics = (rng.permutation(n) for n in fitted["cluster_topics"].shape)
+    permuted = {
+        "topics": fitted["topics"][topics][:, features],
+        "cluster_topics": fitted["cluster_topics"][clusters][:, topics],
+    }
+    same = index(X[rows][:, features], np.argsort(clusters)[labels[rows]], permuted)
+    found = index(X, labels, fitted)
+    assert same.overall == pytest.approx(found.overall, rel=1e-12)
+    np.testing.assert_allclose(same.clusters, found.clusters[clusters], rtol=1e-9)
+
+
+# --- it survives awkward input ------------------------------------------------------------------------------------
+
+
+def test_one_feature_has_no_variance_to_compare():
+    fitted = {"topics": np.ones((1, 1)), "cluster_topics": np.ones((2, 1))}
+    found = index(np.full((4, 1), 7), np.array([0, 0, 1, 1]), fitted)
+    assert np.isnan(found.overall)
+    assert np.isnan(found.clusters).all()
+
+
+def test_a_cluster_with_a_single_feature_is_left_out():
+    X, labels, fitted = simulate(0, n_clusters=1)
+    topics = np.vstack([fitted["topics"], np.eye(1, X.shape[1])])
+    both = np.vstack([np.append(fitted["cluster_topics"][0], 0.0), [0, 0, 0, 1.0]])
+    single = np.zeros((5, X.shape[1]), dtype=int)
+    single[:, 0] = 3
+    found = index(
+        np.vstack([X, single]), np.append(labels, np.ones(5, dtype=int)), {"topics": topics, "cluster_topics": both}
+    )
+    assert found.overall == pytest.approx(1, abs=0.15)
+    assert np.isnan(found.clusters[1])
+
+
+def test_as_many_clusters_and_topics_as_rows_leave_nothing_to_compare():
+    X, _, fitted = simulate(0, n_rows=3, n_clusters=3, n_topics=3)
+    found = index(X, np.arange(3), fitted)
+    assert np.isnan(found.overall)
+
+
+def test_identical_rows_do_not_vary():
+    X = np.tile([2, 3, 5], (10, 1))
+    fitted = {"topics": np.array([[0.2, 0.3, 0.5]]), "cluster_topics": np.ones((1, 1))}
+    assert index(X, np.zeros(10, dtype=int), fitted).overall == pytest.approx(0, abs=1e-9)
+
+
+def test_counts_of_a_million_do_not_cancel():
+    X, labels, fitted = simulate(0, length=100)
+    found, plain = index(X * 1_000_000, labels, fitted), index(X, labels, fitted)
+    assert found.overall == pytest.approx(1_000_000 * plain.overall, rel=1e-6)
+
+
+# --- the advice ---------------------------------------------------------------------------------------------------
+
+
+def test_a_large_index_is_told_with_its_remedy():
+    told = advice(Dispersion(137.18, np.ones(2)), stabilize=None)
+    assert told is not None
+    assert "137 times" in told
+    assert 'stabilize="sqrt"' in told
+
+
+@pytest.mark.parametrize("overall", [1.0, LARGE_INDEX, np.nan])
+def test_nothing_is_said_of_an_index_that_is_not_large(overall):
+    assert advice(Dispersion(overall, np.ones(2)), stabilize=None) is None
+
+
+def test_nothing_is_said_where_the_remedy_is_in_use():
+    assert advice(Dispersion(100.0, np.ones(2)), stabilize="sqrt") is None
