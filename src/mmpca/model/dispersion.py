@@ -73,12 +73,12 @@ def overdispersion(rows: Counts, labels: NDArray[np.int32], *, topics: Array, cl
     return Dispersion(float(_quotient(ratios.sum(), freedom.sum())), _quotient(ratios, freedom))
 
 
-def advice(dispersion: Dispersion, *, stabilize: str | None) -> str | None:
+def advice(overall: float, *, stabilize: str | None) -> str | None:
     """Return what to tell the user about a large index; None if it is not large or the remedy is in use."""
-    if stabilize is not None or not dispersion.overall > LARGE_INDEX:
+    if stabilize is not None or not overall > LARGE_INDEX:
         return None
     return (
-        f"The counts vary {dispersion.overall:.3g} times as much within clusters as a multinomial distribution allows "
+        f"The counts vary {overall:.3g} times as much within clusters as a multinomial distribution allows "
         "(overdispersion_): the model may follow a few dominant features and the depth of rows. "
         'Try stabilize="sqrt", or more clusters and topics if there are more than were asked for.'
     )
