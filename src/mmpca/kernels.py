@@ -998,42 +998,73 @@ def reassign(state, block, target):
 
 
 @_jit_sums()
-def cvb0_pass(rows, share, row_counts, feature_counts, topic_counts, row_prior, smoothing, n_present):
-    """Update the topic shares of all tokens once, row by row, in place; return the mean absolute change of a share.
+def em_block(rows, first, last, theta, beta_rows, row_prior, is_scored, new_theta, counts):
+    """Make a step of EM for the rows `first` to `last - 1`; return their log-likelihood before it, or 0 unless asked.
 
-    Collapsed variational Bayes of order zero: the tokens of one feature in one row have common shares `share`
-    (nnz, K), and `row_counts` (N, K), `feature_counts` (V, K) and `topic_counts` (K,) are their sums. A token sees the
-    sums without itself; `n_present` features occur at all.
+    A token of feature v in row i is of topic k in proportion to theta_ik beta_vk. `new_theta` (N, K) gets the expected
+    counts of topics in rows plus `row_prior`, normalised; `counts` (V, K) is increased by those of topics in features,
+    each divided by `beta_rows` (V, K). Equals :func:`mmpca.topics.em.plain_step`.
     """
-    n_topics = topic_counts.size
-    total_smoothing = smoothing * n_present
-    new = np.empty(n_topics)
-    change = 0.0
-    n_tokens = 0.0
-    for i in range(rows.indptr.size - 1):
+    n_topics = beta_rows.shape[1]
+    s = np.empty(n_topics)
+    value = 0.0
+    product = 1.0
+    for i in range(first, last):
+        fill(s, 0.0)
+        length = 0.0
         for p in range(rows.indptr[i], rows.indptr[i + 1]):
             v = rows.indices[p]
-            x = float(rows.data[p])
-            total = 0.0
+            x = rows.data[p]
+            mixture = 0.0
             for k in range(n_topics):
-                own = np.float64(share[p, k])
-                new[k] = (
-                    (row_counts[i, k] - own + row_prior)
-                    * (feature_counts[v, k] - own + smoothing)
-                    / (topic_counts[k] - own + total_smoothing)
-                )
-                total += new[k]
+                mixture += theta[i, k] * beta_rows[v, k]
+            ratio = x / mixture
             for k in range(n_topics):
-                # Shares are stored in single precision: the sums follow what is stored, so that they stay consistent.
-                stored = np.float32(new[k] / total)
-                difference = np.float64(stored) - np.float64(share[p, k])
-                share[p, k] = stored
-                row_counts[i, k] += x * difference
-                feature_counts[v, k] += x * difference
-                topic_counts[k] += x * difference
-                change += x * abs(difference)
-            n_tokens += x
-    return change / (n_tokens * n_topics)
+                s[k] += ratio * beta_rows[v, k]
+                counts[v, k] += ratio * theta[i, k]
+            length += x
+            if is_scored:
+                # A logarithm takes as long as the rest of the loop: most of them are taken of products.
+                if x <= 4 and mixture > 1e-60:
+                    for _ in range(x):
+                        product *= mixture
+                    if product < 1e-60:
+                        value += math.log(product)
+                        product = 1.0
+                else:
+                    value += x * math.log(mixture)
+        for k in range(n_topics):
+            new_theta[i, k] = (row_prior + theta[i, k] * s[k]) / (length + n_topics * row_prior)
+    return value + math.log(product)
+
+
+@_jit_sums()
+def fit_shares(rows, first, last, beta_rows, row_prior, tol, max_iter, theta):
+    """Repeat the step of :func:`em_block` for each row alone, the topics held fixed, from equal shares; in place."""
+    n_topics = beta_rows.shape[1]
+    s = np.empty(n_topics)
+    for i in range(first, last):
+        for k in range(n_topics):
+            theta[i, k] = 1.0 / n_topics
+        for _ in range(max_iter):
+            fill(s, 0.0)
+            length = 0.0
+            for p in range(rows.indptr[i], rows.indptr[i + 1]):
+                v = rows.indices[p]
+                mixture = 0.0
+                for k in range(n_topics):
+                    mixture += theta[i, k] * beta_rows[v, k]
+                if mixture > 0.0:  # a feature that no topic knows says nothing
+                    length += rows.data[p]
+                    for k in range(n_topics):
+                        s[k] += rows.data[p] / mixture * beta_rows[v, k]
+            change = 0.0
+            for k in range(n_topics):
+                new = (row_prior + theta[i, k] * s[k]) / (length + n_topics * row_prior)
+                change = max(change, abs(new - theta[i, k]))
+                theta[i, k] = new
+            if change <= tol:
+                break
 
 
 @_jit_sums()
@@ -1070,20 +1101,3 @@ def fold_in(rows, block, beta_rows, alpha, tol, max_iter, gamma):
                 gamma[i, k] = s[k]
             if largest <= tol * (length + 1.0):
                 break
-
-
-@_jit()
-def accumulate_topics(rows, block, beta_rows, gamma, counts):
-    """Add the expected counts of each topic in the rows of `block` to `counts` (V, K), in place."""
-    n_topics = beta_rows.shape[1]
-    weight = np.empty(n_topics)
-    for i in block:
-        topic_weights(gamma[i], weight)
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            v = rows.indices[p]
-            mixture = 0.0
-            for k in range(n_topics):
-                mixture += weight[k] * beta_rows[v, k]
-            if mixture > 0.0:
-                for k in range(n_topics):
-                    counts[v, k] += rows.data[p] / mixture * weight[k] * beta_rows[v, k]

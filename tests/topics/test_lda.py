@@ -1,13 +1,12 @@
-"""Topics learned from the rows: they are near the true ones, and the passes that find them keep their sums."""
+"""Topics learned from the rows: they are near the true ones, under a prior that was chosen well."""
 
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from mmpca import kernels
 from mmpca.counts import as_counts
-from mmpca.simulate import simulate_mmpca, sparse_topics
-from mmpca.topics import lda, learn_topics
+from mmpca.simulate import paper_design, simulate_mmpca, sparse_topics
+from mmpca.topics import em, fit_lda, lda, learn_topics
 
 N_TOPICS = 4
 
@@ -39,28 +38,6 @@ def distance(topics, others):
     return distances[linear_sum_assignment(distances)].mean()
 
 
-def sums_of(rows, share):
-    """Return the counts of topics in rows, in features and in all, entry by entry."""
-    by_row, by_feature = np.zeros((rows.n_rows, share.shape[1])), np.zeros((rows.n_features, share.shape[1]))
-    for i in range(rows.n_rows):
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            by_row[i] += rows.data[p] * share[p].astype(float)
-            by_feature[rows.indices[p]] += rows.data[p] * share[p].astype(float)
-    return by_row, by_feature, by_feature.sum(axis=0)
-
-
-def numpy_pass(rows, share, row_prior, smoothing, n_present):
-    """Return the shares after a pass of CVB0, the sums of the others taken anew for every token."""
-    share = share.astype(float)
-    for i in range(rows.n_rows):
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            by_row, by_feature, by_topic = (sums - share[p] for sums in sums_of(rows, share))
-            v = rows.indices[p]
-            new = (by_row[i] + row_prior) * (by_feature[v] + smoothing) / (by_topic + smoothing * n_present)
-            share[p] = new / new.sum()
-    return share
-
-
 # --- what is learned --------------------------------------------------------------------------------------------
 
 
@@ -90,7 +67,7 @@ def test_topics_are_distributions_over_the_features_that_occur(data, n_topics):
 
 
 def test_one_topic_is_the_smoothed_column_shares(rows):
-    smoothed = rows.column_totals() + lda.SMOOTHING * (rows.column_totals() > 0)
+    smoothed = rows.column_totals() + em.SMOOTHING * (rows.column_totals() > 0)
     np.testing.assert_allclose(learn(rows, 1), [smoothed / smoothed.sum()], rtol=1e-12)
 
 
@@ -128,88 +105,27 @@ def test_single_rows_features_and_tokens_are_no_trouble():
 def test_the_callback_counts_the_passes_and_stops_them(rows):
     seen = []
 
-    def stop_after_three(number):
+    def stop_at_third_call(number):
         seen.append(number)
-        return number == 3
+        return len(seen) == 3
 
-    stopped = learn(rows, callback=stop_after_three)
-    assert seen == [1, 2, 3]
-    np.testing.assert_array_equal(stopped, learn(rows, max_passes=3, tol=0.0))
-
-
-def test_passes_end_when_the_shares_settle(rows):
-    loose, tight = [], []
-    learn(rows, tol=1e-2, callback=loose.append)
-    learn(rows, tol=1e-5, max_passes=2000, callback=tight.append)
-    assert len(loose) < len(tight) < 2000
-    limited = []
-    learn(rows, tol=0.0, max_passes=7, callback=limited.append)
-    assert limited == list(range(1, 8))
+    stopped = fit_lda(rows, N_TOPICS, rng=np.random.default_rng(0), callback=stop_at_third_call)
+    assert seen == [3, 6, 9]
+    assert stopped.n_passes == 9
+    assert not stopped.converged
+    np.testing.assert_allclose(stopped.beta.sum(axis=1), 1, rtol=1e-12)
 
 
-@pytest.fixture
-def small():
-    """Return a few rows, with counts above one, and random shares of their tokens."""
-    rng = np.random.default_rng(5)
-    rows = as_counts(rng.poisson(0.8, (6, 9)) + np.eye(6, 9, dtype=int))
-    share = rng.dirichlet(np.ones(3), size=rows.nnz).astype(np.float32)
-    return rows, share
-
-
-def test_a_pass_equals_the_one_in_numpy(small):
-    rows, share = small
-    assert rows.data.max() > 1
-    expected = numpy_pass(rows, share, 0.7, 0.2, 8)
-    change = np.abs(expected - share) * rows.data[:, None]
-    returned = kernels.cvb0_pass(rows, share, *sums_of(rows, share), 0.7, 0.2, 8)
-    np.testing.assert_allclose(share, expected, rtol=1e-5)
-    assert returned == pytest.approx(change.sum() / (rows.data.sum() * 3), rel=1e-5)
-
-
-@pytest.fixture
-def after_passes(rows):
-    """Return a function from a factor of the counts to them, their shares and the sums after 30 passes."""
-
-    def run(factor):
-        larger = rows._replace(data=rows.data * np.int32(factor))
-        share = np.random.default_rng(0).random((rows.nnz, N_TOPICS), dtype=np.float32)
-        share /= share.sum(axis=1, keepdims=True)
-        sums = sums_of(larger, share)
-        for _ in range(30):
-            kernels.cvb0_pass(larger, share, *sums, 1.0, 0.05, 80)
-        return larger, share, sums
-
-    return run
-
-
-def test_passes_keep_shares_that_sum_to_one_and_sums_that_are_theirs(after_passes):
-    rows, share, sums = after_passes(1)
-    assert share.min() >= 0
-    np.testing.assert_allclose(share.sum(axis=1), 1, atol=1e-6)
-    by_row, _, by_topic = sums
-    np.testing.assert_allclose(by_row.sum(axis=1), rows.row_totals(), rtol=1e-6)
-    assert by_topic.sum() == pytest.approx(rows.data.sum(), rel=1e-6)
-    for ours, expected in zip(sums, sums_of(rows, share), strict=True):
-        np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("factor", [1, 1000, 1_000_000])
-def test_sums_follow_the_stored_shares_to_double_precision(after_passes, factor):
-    rows, share, sums = after_passes(factor)
-    for ours, expected in zip(sums, sums_of(rows, share), strict=True):
-        np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-12 * rows.data.sum())
-
-
-def test_shares_of_large_counts_are_not_negative(after_passes):
-    _, share, _ = after_passes(1_000_000)
-    assert share.min() >= 0
-    np.testing.assert_allclose(share.sum(axis=1), 1, atol=1e-6)
-
-
-def test_the_first_sums_are_those_of_the_shares(small):
-    rows, share = small
-    for sums, expected in zip(lda._sums(rows, share), sums_of(rows, share)[:2], strict=True):
-        np.testing.assert_allclose(sums, expected, rtol=1e-14)
+def test_passes_end_when_the_topics_settle(rows):
+    loose, tight, limited = (
+        fit_lda(rows, N_TOPICS, rng=np.random.default_rng(0), **options)
+        for options in ({"tol": 1e-2}, {"tol": 1e-7}, {"tol": 0.0, "max_passes": 6})
+    )
+    assert loose.converged
+    assert tight.converged
+    assert loose.n_passes < tight.n_passes
+    assert not limited.converged
+    assert limited.n_passes <= 8 * (6 + 4)  # eight runs at most, each of which may finish its leap
 
 
 def test_an_absent_feature_does_not_change_the_other_topics(rows):
@@ -218,46 +134,78 @@ def test_an_absent_feature_does_not_change_the_other_topics(rows):
     np.testing.assert_allclose(learn(as_counts(wide))[:, :80], learn(rows), rtol=1e-9)
 
 
-# --- more tokens than fit: learned on some rows, refined on all --------------------------------------------------
+# --- the prior is chosen ----------------------------------------------------------------------------------------
 
 
-def test_topics_from_a_sample_of_the_rows_are_close_to_those_of_all(data, rows, monkeypatch):
+def test_a_given_prior_is_used_and_the_only_one_tried(rows):
+    fit = fit_lda(rows, N_TOPICS, rng=np.random.default_rng(0), row_prior=2.5)
+    assert fit.row_prior == 2.5
+    assert list(fit.scores) == [2.5]
+    np.testing.assert_array_equal(fit.beta, learn(rows, row_prior=2.5))
+
+
+def test_the_chosen_prior_is_the_default_and_its_topics_are_those_of_the_fit(rows):
+    fit = fit_lda(rows, N_TOPICS, rng=np.random.default_rng(0))
+    assert fit.row_prior == max(fit.scores, key=fit.scores.__getitem__)
+    assert fit.converged
+    np.testing.assert_array_equal(fit.beta, learn(rows))
+
+
+@pytest.mark.parametrize("noise", [0.2, 0.4])
+def test_the_chosen_prior_gives_better_topics_than_that_of_the_paper(noise):
+    data = paper_design(noise=noise, random_state=3)
+    rows = as_counts(data.X)
+    fit = fit_lda(rows, 4, rng=np.random.default_rng(0))
+    assert 10 <= fit.row_prior <= 100
+    assert distance(fit.beta, data.topics) < 0.6 * distance(learn(rows, 4, row_prior=1.0), data.topics)
+
+
+@pytest.mark.parametrize("n_threads", [2, 3])
+def test_the_number_of_threads_changes_nothing(n_threads):
+    rows = as_counts(paper_design(noise=0.2, random_state=0).X)
+    assert len(em.row_parts(rows, 4)) == 4
+    one = fit_lda(rows, 4, rng=np.random.default_rng(0), max_passes=20)
+    other = fit_lda(rows, 4, rng=np.random.default_rng(0), max_passes=20, n_threads=n_threads)
+    np.testing.assert_array_equal(one.beta, other.beta)
+    assert one.scores == other.scores
+
+
+# --- large data: learned on some rows, refined on all -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("final_share", [5.0, 0.5])
+def test_topics_from_samples_of_the_rows_are_close_to_those_of_all(data, rows, monkeypatch, final_share):
+    """The prior from a fifth of the rows; the topics from all of them, or from a half, then refined."""
     full = learn(rows)
-    monkeypatch.setattr(lda, "MAX_SHARES", rows.nnz * N_TOPICS // 5)
+    monkeypatch.setattr(lda, "SEARCH_WORK", rows.nnz * N_TOPICS // 5)
+    monkeypatch.setattr(lda, "FINAL_WORK", int(final_share * rows.nnz * N_TOPICS))
     sampled = learn(rows)
     assert not np.array_equal(sampled, full)
     assert distance(sampled, full) < 0.03
     assert distance(sampled, data.topics) < 0.05
     np.testing.assert_allclose(sampled.sum(axis=1), 1, rtol=1e-12)
-    np.testing.assert_array_equal(sampled, learn(rows))
+    np.testing.assert_array_equal(sampled, learn(rows, n_threads=2))
 
 
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.99])
-def test_the_sample_keeps_within_the_limit_and_uses_most_of_it(rows, monkeypatch, share):
-    limit = int(share * rows.nnz * N_TOPICS)
-    monkeypatch.setattr(lda, "MAX_SHARES", limit)
-    sample = lda._sample_rows(rows, N_TOPICS, np.random.default_rng(0))
-    assert len(np.unique(sample)) == len(sample) < rows.n_rows
-    per_row = np.diff(rows.indptr) * N_TOPICS
-    assert limit - 2 * per_row.max() < per_row[sample].sum() <= limit
+def test_a_sample_keeps_within_the_limit_and_uses_most_of_it(rows, share):
+    limit = int(share * rows.nnz)
+    sample = lda._sample(rows, limit, np.random.default_rng(0))
+    assert 0 < sample.n_rows < rows.n_rows
+    assert limit - 2 * np.diff(rows.indptr).max() < sample.nnz <= limit
 
 
-def test_all_rows_are_used_in_their_order_where_they_fit(rows, monkeypatch):
-    monkeypatch.setattr(lda, "MAX_SHARES", rows.nnz * N_TOPICS)
-    np.testing.assert_array_equal(lda._sample_rows(rows, N_TOPICS, np.random.default_rng(0)), np.arange(rows.n_rows))
+def test_all_rows_are_used_where_they_fit(rows):
+    assert lda._sample(rows, rows.nnz, np.random.default_rng(0)) is rows
 
 
 def test_refining_uses_the_rows_and_features_outside_the_sample(rows, monkeypatch):
     """One row is sampled at least; with one topic the result is then known."""
     expected = learn(rows, 1)
-    monkeypatch.setattr(lda, "MAX_SHARES", 1)
-    assert len(lda._sample_rows(rows, 1, np.random.default_rng(0))) == 1
+    monkeypatch.setattr(lda, "SEARCH_WORK", 1)
+    monkeypatch.setattr(lda, "FINAL_WORK", 1)
+    monkeypatch.setattr(lda, "REFINED_ENTRIES", rows.nnz // 3)
+    assert lda._sample(rows, 1, np.random.default_rng(0)).n_rows == 1
     np.testing.assert_allclose(learn(rows, 1), expected, rtol=1e-9)
     topics = learn(rows, N_TOPICS)
     np.testing.assert_array_equal((topics > 0).all(axis=0), rows.column_totals() > 0)
-
-
-def test_expected_counts_divide_every_token_between_the_topics(data, rows):
-    counts = lda._expected_counts(rows, data.topics, 1.0)
-    assert counts.min() >= 0
-    np.testing.assert_allclose(counts.sum(axis=1), rows.column_totals(), rtol=1e-12)

@@ -1,6 +1,18 @@
 """Where the search starts: topics from an LDA of the rows, rows in topic space."""
 
-from mmpca.topics.lda import learn_topics
+from mmpca.topics.lda import LDAFit, fit_lda, learn_topics
+from mmpca.topics.prior import PriorChoice, choose_row_prior
 from mmpca.topics.rows import topic_shares
+from mmpca.topics.splits import Split, held_out_score, split_counts
 
-__all__ = ["learn_topics", "topic_shares"]
+__all__ = [
+    "LDAFit",
+    "PriorChoice",
+    "Split",
+    "choose_row_prior",
+    "fit_lda",
+    "held_out_score",
+    "learn_topics",
+    "split_counts",
+    "topic_shares",
+]

@@ -1,22 +1,44 @@
-"""Topics from a latent Dirichlet allocation of the rows, by collapsed variational Bayes of order zero (CVB0)."""
+"""Topics from a latent Dirichlet allocation of the rows, its row prior chosen from the data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mmpca import kernels
 from mmpca.counts import Counts
+from mmpca.topics.em import (
+    SMOOTHING,
+    Array,
+    Callback,
+    Fit,
+    Limits,
+    Mixture,
+    Problem,
+    Runner,
+    fitted_shares,
+    row_parts,
+    threads,
+    topics_of,
+)
+from mmpca.topics.prior import GRID, N_INIT, SEARCH, choose_row_prior
 
-Array = NDArray[np.float64]
-
-ROW_PRIOR = 1.0  # as published
-SMOOTHING = 0.05
-MAX_PASSES = 200
-MAX_SHARES = 20_000_000  # topic shares of tokens held at a time, in single precision: 80 MB
+FINAL = Limits(max_passes=1000, tol=1e-5)
+SEARCH_WORK = 4_000_000  # entries times topics in a pass that chooses the prior
+FINAL_WORK = 40_000_000  # and in one that fits the topics
 REFINING_PASSES = 3
+REFINED_ENTRIES = 2**20  # of the rows whose shares are held at a time
+
+
+class LDAFit(NamedTuple):
+    """Topics, and how they came about."""
+
+    beta: Array  # (K, V), rows sum to one; zero for features that never occur
+    row_prior: float
+    scores: dict[float, float]  # held-out score of each row prior that was tried
+    n_passes: int  # over all runs
+    converged: bool  # whether the last run settled
 
 
 def learn_topics(
@@ -24,103 +46,104 @@ def learn_topics(
     n_topics: int,
     *,
     rng: np.random.Generator,
-    row_prior: float = ROW_PRIOR,
+    row_prior: float | Literal["auto"] = "auto",
     smoothing: float = SMOOTHING,
-    max_passes: int = MAX_PASSES,
-    tol: float = 1e-4,
-    callback: Callable[[int], object] | None = None,
+    n_init: int = N_INIT,
+    max_passes: int = FINAL.max_passes,
+    tol: float = FINAL.tol,
+    n_threads: int = 1,
+    callback: Callback | None = None,
 ) -> Array:
-    """Return topics (K, V) that mix to the rows, each row having shares of its own.
+    """Return topics (K, V) that mix to the rows, each row having shares of its own; see :func:`fit_lda`."""
+    return fit_lda(
+        rows, n_topics, rng=rng, row_prior=row_prior, smoothing=smoothing, n_init=n_init, max_passes=max_passes,
+        tol=tol, n_threads=n_threads, callback=callback,
+    ).beta  # fmt: skip
 
-    CVB0 keeps shares for every nonzero entry. Where these would be more than `MAX_SHARES`, the topics are learned on as
-    many rows, drawn at random, as keep below it, and refined by a few passes of variational EM over all rows.
+
+def fit_lda(
+    rows: Counts,
+    n_topics: int,
+    *,
+    rng: np.random.Generator,
+    row_prior: float | Literal["auto"] = "auto",
+    smoothing: float = SMOOTHING,
+    n_init: int = N_INIT,
+    max_passes: int = FINAL.max_passes,
+    tol: float = FINAL.tol,
+    n_threads: int = 1,
+    callback: Callback | None = None,
+) -> LDAFit:
+    """Fit topics to rows.
+
+    The prior and the best of several starts are found on four fifths of the counts, scored on the others; from there,
+    EM runs on all counts. Of large data, the prior is chosen on as many random rows as keep a pass within
+    `SEARCH_WORK`, the topics are fitted on as many as keep it within `FINAL_WORK` and refined by a few passes over all.
 
     Parameters
     ----------
     rows : Counts of shape (N, V)
     n_topics : int
     rng : Generator
-        Draws the starting shares.
-    row_prior, smoothing : float
-        Symmetric Dirichlet priors of the rows' shares and of the topics.
-    max_passes : int
-    tol : float
-        Stop when the shares change by less than this on average.
+        Draws starts, splits and samples.
+    row_prior : float or "auto"
+        Symmetric Dirichlet prior of the rows' shares, counted in tokens of each topic that a row has beforehand.
+    smoothing : float
+        The same of the topics, counted in tokens of each feature.
+    n_init : int
+        Random starts; that with the highest held-out score is kept.
+    max_passes, tol : int, float
+        A run ends after so many passes, or when one changes the topics by less than `tol` in mean total variation.
+    n_threads : int
+        The result does not depend on it.
     callback : callable, optional
-        Called with the number of the pass after each; a true answer stops there.
-
-    Returns
-    -------
-    beta : array of shape (K, V)
-        Rows sum to one. Features that occur nowhere have probability zero in every topic.
+        Called with the number of passes so far; a true answer stops there.
     """
-    sample = _sample_rows(rows, n_topics, rng)
-    counts = _cvb0(rows.take(sample) if len(sample) < rows.n_rows else rows, n_topics, rng, row_prior, smoothing,
-                   max_passes, tol, callback)  # fmt: skip
+    grid = GRID if isinstance(row_prior, str) else (float(row_prior),)
     is_present = rows.column_totals() > 0
-    beta = _normalise(counts + smoothing, is_present)
-    if len(sample) < rows.n_rows:
-        for _ in range(REFINING_PASSES):
-            beta = _normalise(_expected_counts(rows, beta, row_prior) + smoothing, is_present)
-    return beta
+    with threads(n_threads) as pool:
+        run, limits = Runner(pool, callback), Limits(max_passes, tol)
+        sample = _sample(rows, SEARCH_WORK // n_topics, rng)
+        choice = choose_row_prior(
+            sample, n_topics, rng=rng, grid=grid, smoothing=smoothing, n_init=n_init, is_present=is_present,
+            limits=Limits(min(SEARCH.max_passes, max_passes), max(SEARCH.tol, tol)), run=run,
+        )  # fmt: skip
+        problem = Problem(rows, is_present, choice.row_prior, smoothing)
+        if sample is rows:
+            fit = run(problem, choice.mixture, limits)
+        else:
+            fit = _fit_many(problem, choice.mixture.beta_rows, rng, run, limits)
+    beta = np.ascontiguousarray(fit.mixture.beta_rows.T)
+    return LDAFit(beta, choice.row_prior, choice.scores, run.n_passes, fit.converged)
 
 
-def _sample_rows(rows: Counts, n_topics: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return all rows, or as many at random as keep the shares of their tokens within `MAX_SHARES`."""
-    if rows.nnz * n_topics <= MAX_SHARES:
-        return np.arange(rows.n_rows)
+def _sample(rows: Counts, n_entries: int, rng: np.random.Generator) -> Counts:
+    """Return the rows themselves, or as many at random as have so many entries together, one at least."""
+    if rows.nnz <= n_entries:
+        return rows
     order = rng.permutation(rows.n_rows)
-    shares = np.cumsum(np.diff(rows.indptr)[order]) * n_topics
-    return order[: max(1, int(np.searchsorted(shares, MAX_SHARES)))]
+    n_taken = int(np.searchsorted(np.cumsum(np.diff(rows.indptr)[order]), n_entries, side="right"))
+    return rows.take(np.sort(order[: max(1, n_taken)]))
 
 
-def _cvb0(
-    rows: Counts,
-    n_topics: int,
-    rng: np.random.Generator,
-    row_prior: float,
-    smoothing: float,
-    max_passes: int,
-    tol: float,
-    callback: Callable[[int], object] | None,
-) -> Array:
-    """Return the expected counts of features in topics, (V, K)."""
-    share = rng.random((rows.nnz, n_topics), dtype=np.float32)
-    share /= share.sum(axis=1, keepdims=True)
-    n_present = int((rows.column_totals() > 0).sum())
-    row_counts, feature_counts = _sums(rows, share)
-    topic_counts = feature_counts.sum(axis=0)
-    for number in range(1, max_passes + 1):
-        change = kernels.cvb0_pass(
-            rows, share, row_counts, feature_counts, topic_counts, row_prior, smoothing, n_present
-        )
-        if (callback is not None and callback(number)) or change < tol:
-            break
-    return np.maximum(feature_counts, 0.0)  # sums of differences may end a rounding error below zero
+def _fit_many(problem: Problem, beta_rows: Array, rng: np.random.Generator, run: Runner, limits: Limits) -> Fit:
+    """Go on from given topics on as many rows as a pass may have, and refine on all of them."""
+    sample = _sample(problem.rows, FINAL_WORK // beta_rows.shape[1], rng)
+    theta = fitted_shares(sample, beta_rows, problem.row_prior, pool=run.pool)
+    fit = run(problem._replace(rows=sample), Mixture(theta, beta_rows), limits)
+    if sample is problem.rows:
+        return fit
+    beta_rows = fit.mixture.beta_rows
+    for _ in range(REFINING_PASSES):
+        beta_rows = _refined(problem, beta_rows, run)
+    return fit._replace(mixture=Mixture(fit.mixture.theta, beta_rows))
 
 
-def _sums(rows: Counts, share: NDArray[np.float32]) -> tuple[Array, Array]:
-    """Return the counts of topics in rows (N, K) and in features (V, K)."""
-    row_of_entry = np.repeat(np.arange(rows.n_rows), np.diff(rows.indptr))
-    by_row, by_feature = np.empty((rows.n_rows, share.shape[1])), np.empty((rows.n_features, share.shape[1]))
-    for k in range(share.shape[1]):
-        weighted = rows.data * share[:, k].astype(np.float64)
-        by_row[:, k] = np.bincount(row_of_entry, weighted, rows.n_rows)
-        by_feature[:, k] = np.bincount(rows.indices, weighted, rows.n_features)
-    return by_row, by_feature
-
-
-def _expected_counts(rows: Counts, beta: Array, row_prior: float) -> Array:
-    """Return the expected counts of features in topics (V, K) under variational posteriors of all rows."""
-    every = np.arange(rows.n_rows)
-    beta_rows = np.ascontiguousarray(beta.T)
-    gamma, counts = np.empty((rows.n_rows, len(beta))), np.zeros_like(beta_rows)
-    kernels.fold_in(rows, every, beta_rows, row_prior, 1e-3, 30, gamma)
-    kernels.accumulate_topics(rows, every, beta_rows, gamma, counts)
-    return counts
-
-
-def _normalise(counts: Array, is_present: NDArray[np.bool_]) -> Array:
-    """Return topics (K, V) from counts (V, K), absent features left out."""
-    beta = np.where(is_present[:, None], counts, 0.0).T
-    return np.ascontiguousarray(beta / beta.sum(axis=1, keepdims=True))
+def _refined(problem: Problem, beta_rows: Array, run: Runner) -> Array:
+    """Return topics (V, K) after a step of EM over all rows, the shares of a part of them held at a time."""
+    rows, counts = problem.rows, np.zeros_like(beta_rows)
+    for first, last in row_parts(rows, -(-rows.nnz // REFINED_ENTRIES)):
+        some = rows.take(slice(first, last))
+        theta = fitted_shares(some, beta_rows, problem.row_prior, pool=run.pool)
+        kernels.em_block(some, 0, some.n_rows, theta, beta_rows, problem.row_prior, False, theta, counts)
+    return topics_of(problem, counts * beta_rows)
