@@ -1,0 +1,241 @@
+r"""Maximum a posteriori topics and shares by EM, accelerated.
+
+With theta (N, K) the topic shares of the rows and beta (K, V) the topics, the objective is
+
+.. math:: F = \sum_{iv} x_{iv} \log \sum_k \theta_{ik} \beta_{kv}
+              + a \sum_{ik} \log \theta_{ik} + b \sum_{kv} \log \beta_{kv}
+
+with `a` the row prior and `b` the smoothing, over the features that occur. A step of EM sets theta_ik in proportion to
+a + n_ik and beta_kv to b + n_kv, with n the expected counts: the update of collapsed variational Bayes of order zero,
+but for the token's own share, which is not taken out. That saves memory, as nothing is kept for single tokens, and
+time: F never decreases under EM, so that leaps ahead are safe when F is watched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmpca import kernels
+from mmpca.counts import Counts
+
+Array = NDArray[np.float64]
+Callback = Callable[[int], object]
+
+SMOOTHING = 0.05
+MAX_PARTS = 8  # of the rows, each with sums of its own: so many threads are of use
+PART_ENTRIES = 2**14  # at least, so that a part is worth its sums
+LONGEST_LEAP = 1e4
+LEAST_KEPT = 0.01  # of a probability, however far a leap would take it
+
+
+class Mixture(NamedTuple):
+    """Topic shares of the rows and topics: what EM improves."""
+
+    theta: Array  # (N, K), rows sum to one
+    beta_rows: Array  # (V, K), columns sum to one; zero for features that never occur
+
+
+class Problem(NamedTuple):
+    """Counts and the priors under which they are fitted."""
+
+    rows: Counts
+    is_present: NDArray[np.bool_]  # (V,), features that topics may hold
+    row_prior: float
+    smoothing: float
+
+
+class Limits(NamedTuple):
+    """When a run ends: after so many passes, or when a step changes the topics by less in mean total variation."""
+
+    max_passes: int
+    tol: float
+
+
+class Fit(NamedTuple):
+    """Where a run ended."""
+
+    mixture: Mixture
+    objective: float
+    n_passes: int
+    converged: bool
+
+
+def random_mixture(problem: Problem, n_topics: int, rng: np.random.Generator) -> Mixture:
+    """Draw shares evenly and topics near the flat one, to start from."""
+    theta = rng.dirichlet(np.ones(n_topics), problem.rows.n_rows)
+    beta_rows = np.zeros((problem.rows.n_features, n_topics))
+    beta_rows[problem.is_present] = rng.uniform(0.5, 1.5, (problem.is_present.sum(), n_topics))
+    return Mixture(theta, beta_rows / beta_rows.sum(axis=0))
+
+
+# --- one step ---------------------------------------------------------------------------------------------------
+
+
+def plain_step(problem: Problem, mixture: Mixture) -> tuple[Mixture, float]:
+    """Return a step of EM and the objective before it, in plain NumPy on a dense matrix: what a `Stepper` equals."""
+    X = problem.rows.to_csr().toarray().astype(np.float64)  # (N, V)
+    theta, beta_rows = mixture
+    profile = theta @ beta_rows.T  # (N, V)
+    ratio = np.divide(X, profile, out=np.zeros_like(X), where=X > 0)
+    new_theta = problem.row_prior + theta * (ratio @ beta_rows)  # (N, K)
+    counts = beta_rows * (ratio.T @ theta)  # (V, K)
+    log_likelihood = float(np.sum(X * np.log(profile, out=np.zeros_like(X), where=X > 0)))
+    step = Mixture(new_theta / new_theta.sum(axis=1, keepdims=True), topics_of(problem, counts))
+    return step, log_likelihood + log_prior(problem, mixture)
+
+
+def topics_of(problem: Problem, counts: Array) -> Array:
+    """Return topics (V, K) from the expected counts of features in topics (V, K)."""
+    smoothed = np.where(problem.is_present[:, None], counts + problem.smoothing, 0.0)
+    topics: Array = smoothed / smoothed.sum(axis=0)
+    return topics
+
+
+def log_prior(problem: Problem, mixture: Mixture) -> float:
+    """Return the log prior of shares and topics, up to a constant."""
+    log_beta = np.log(mixture.beta_rows[problem.is_present]).sum()
+    return float(problem.row_prior * np.log(mixture.theta).sum() + problem.smoothing * log_beta)
+
+
+class Stepper:
+    """Steps of EM for one problem, on parts of the rows that do not depend on the number of threads."""
+
+    def __init__(self, problem: Problem, pool: Executor | None = None) -> None:
+        rows = problem.rows
+        # The sums of a part take as much memory as the topics: so few parts that the counts themselves take more.
+        n_parts = min(MAX_PARTS, rows.nnz // max(PART_ENTRIES, 4 * rows.n_features))
+        self.problem = problem
+        self._parts = row_parts(rows, max(1, n_parts))
+        self._map = map if pool is None else pool.map
+
+    def __call__(self, mixture: Mixture, *, is_scored: bool = False) -> tuple[Mixture, float]:
+        """Return the mixture after a step and the objective before it, NaN unless asked for."""
+        (theta, beta_rows), (rows, _, row_prior, _) = mixture, self.problem
+        new_theta = np.empty_like(theta)
+
+        def part(ends: tuple[int, int]) -> tuple[Array, float]:
+            counts = np.zeros_like(beta_rows)
+            return counts, kernels.em_block(rows, *ends, theta, beta_rows, row_prior, is_scored, new_theta, counts)
+
+        counts, value = np.zeros_like(beta_rows), log_prior(self.problem, mixture) if is_scored else np.nan
+        for part_counts, part_value in self._map(part, self._parts):  # in order, whichever is done first
+            counts += part_counts
+            value += part_value
+        return Mixture(new_theta, topics_of(self.problem, counts * beta_rows)), value
+
+
+def row_parts(rows: Counts, n_parts: int) -> list[tuple[int, int]]:
+    """Return first and one past the last row of parts that have about as many entries each."""
+    cuts = np.searchsorted(rows.indptr, np.linspace(0, rows.nnz, n_parts + 1)[1:-1])
+    return list(pairwise([0, *cuts.tolist(), rows.n_rows]))
+
+
+# --- many steps -------------------------------------------------------------------------------------------------
+
+
+class Runner:
+    """Runs of EM with common threads and a common count of passes.
+
+    Parameters
+    ----------
+    pool : Executor, optional
+        Threads that share the rows; the result does not depend on them.
+    callback : callable, optional
+        Called with the number of passes so far; a true answer ends this run and all that follow.
+    """
+
+    def __init__(self, pool: Executor | None = None, callback: Callback | None = None) -> None:
+        self.n_passes = 0
+        self.is_stopped = False
+        self.pool = pool
+        self._callback = callback
+
+    def __call__(self, problem: Problem, start: Mixture, limits: Limits) -> Fit:
+        """Improve a mixture until it settles.
+
+        Two steps show where EM is heading; a leap goes on from there (SQUAREM, with the third step length of Varadhan
+        and Roland 2008), and a third step lands. If the objective is lower there, the leap is taken back.
+        """
+        step, n_before = Stepper(problem, self.pool), self.n_passes
+        mixture, fallback, least, change = start, start, -np.inf, np.inf
+        while self.n_passes - n_before < limits.max_passes and change >= limits.tol and not self.is_stopped:
+            once, objective = step(mixture, is_scored=True)
+            if objective < least:
+                mixture = fallback
+                once, objective = step(mixture, is_scored=True)
+                self.n_passes += 1
+            fallback, _ = step(once)
+            least, change = objective, _distance(once, fallback)
+            mixture, _ = step(_leap(mixture, once, fallback))
+            self.n_passes += 3
+            self.is_stopped = self._callback is not None and bool(self._callback(self.n_passes))
+        _, objective = step(mixture, is_scored=True)
+        if objective < least:  # the last leap was not looked at yet
+            mixture, (_, objective) = fallback, step(fallback, is_scored=True)
+        return Fit(mixture, objective, self.n_passes - n_before, change < limits.tol)
+
+
+def _distance(mixture: Mixture, other: Mixture) -> float:
+    """Return the mean total variation between the topics."""
+    return 0.5 * float(np.abs(mixture.beta_rows - other.beta_rows).sum(axis=0).mean())
+
+
+def _leap(start: Mixture, once: Mixture, twice: Mixture) -> Mixture:
+    """Extrapolate two steps of EM."""
+    slope = [b - a for a, b in zip(start, once, strict=True)]
+    bend = [c - b - d for b, c, d in zip(once, twice, slope, strict=True)]
+    length = np.sqrt(_square(slope) / max(_square(bend), 1e-300))
+    length = min(max(1.0, length), LONGEST_LEAP)  # 1 is where two steps have led already
+    theta, beta_rows = (
+        np.maximum(a + 2 * length * d + length**2 * e, LEAST_KEPT * c)
+        for a, c, d, e in zip(start, twice, slope, bend, strict=True)
+    )
+    return Mixture(theta / theta.sum(axis=1, keepdims=True), beta_rows / beta_rows.sum(axis=0))
+
+
+def _square(arrays: list[Array]) -> float:
+    """Return the sum of squares of all entries."""
+    return sum(float(np.vdot(array, array)) for array in arrays)
+
+
+# --- topics held fixed ------------------------------------------------------------------------------------------
+
+
+def fitted_shares(
+    rows: Counts,
+    beta_rows: Array,
+    row_prior: float,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 30,
+    pool: Executor | None = None,
+) -> Array:
+    """Return the most probable topic shares of each row (N, K) under topics (V, K).
+
+    A row stops when no share changes by more than `tol`; by default where it is good enough to start from. Features
+    that no topic knows are passed over; a row without others has equal shares.
+    """
+    theta = np.empty((rows.n_rows, beta_rows.shape[1]))
+
+    def part(ends: tuple[int, int]) -> None:
+        kernels.fit_shares(rows, *ends, beta_rows, row_prior, tol, max_iter, theta)
+
+    list((map if pool is None else pool.map)(part, row_parts(rows, MAX_PARTS)))
+    return theta
+
+
+@contextmanager
+def threads(n_threads: int) -> Iterator[Executor | None]:
+    """Provide a pool of threads, or None where one is enough."""
+    if n_threads == 1:
+        yield None
+    else:
+        with ThreadPoolExecutor(n_threads) as pool:
+            yield pool
