@@ -7,3 +7,7 @@ class CountsError(ValueError):
 
 class InterruptedSearchWarning(UserWarning):
     """The search was interrupted; the result is the best state that it had reached."""
+
+
+class OverdispersionWarning(UserWarning):
+    """The counts vary far more within clusters than the model allows; the message names the remedy."""

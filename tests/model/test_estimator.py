@@ -84,6 +84,7 @@ def test_fitted_attributes_are_those_of_the_documentation(model, attributes_of):
     documented = {
         "labels_", "weights_", "components_", "cluster_topics_", "cluster_topic_params_", "bound_", "icl_",
         "refit_bound_", "bound_history_", "n_epochs_", "converged_", "n_features_in_",
+        "starts_", "overdispersion_", "cluster_overdispersion_",
     }  # fmt: skip
     assert attributes_of(model).keys() == documented
     assert all(f"\n    {name} : " in MMPCA.__doc__ for name in documented)
@@ -139,7 +140,8 @@ def test_without_refit_the_topics_of_the_search_are_kept(data, X):
 
 def test_refitting_the_topics_changes_neither_labels_nor_bound(data, X, same_fit):
     fits = [MMPCA(4, 3, refit_topics=refit, n_init=2, random_state=0).fit(X) for refit in (False, True)]
-    changed = ("components_", "cluster_topics_", "cluster_topic_params_", "refit_bound_")
+    changed = ("components_", "cluster_topics_", "cluster_topic_params_", "refit_bound_", "overdispersion_",
+               "cluster_overdispersion_")  # fmt: skip
     same_fit(*fits, leaving_out=changed)
     assert not np.array_equal(fits[0].components_, fits[1].components_)
 
@@ -151,7 +153,7 @@ def test_refitted_topics_are_those_of_the_m_step_at_their_own_fixed_point(X, mod
     for m, gamma in zip(members @ X, model.cluster_topic_params_, strict=True):
         expected += m * responsibilities(model.components_, gamma).T
     expected /= expected.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(model.components_, expected, atol=2e-4)
+    np.testing.assert_allclose(model.components_, expected, atol=5e-4)
 
 
 # --- no epochs: the start evaluated -----------------------------------------------------------------------------
@@ -240,6 +242,7 @@ def test_given_topics_and_labels_are_not_changed(data, X):
     np.testing.assert_array_equal(labels, np.arange(80) % 4)
 
 
+@pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
 def test_random_topics_are_drawn_from_the_seed_and_know_every_feature(X):
     fits = [MMPCA(4, 3, topics="random", refit_topics=False, n_init=1, random_state=seed).fit(X) for seed in (0, 0, 1)]
     np.testing.assert_array_equal(fits[0].components_, fits[1].components_)
@@ -391,6 +394,7 @@ def test_one_feature_has_all_the_probability(X):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
 def test_the_largest_counts_are_fitted_as_well(data, X, algorithm):
     huge = X.astype(np.int64) * ((2**31 - 1) // X.max())
     model = MMPCA(4, 3, algorithm=algorithm, n_init=2, random_state=0).fit(huge)
@@ -416,6 +420,7 @@ def test_the_bound_of_rows_that_hardly_differ_but_are_very_long_never_falls(prio
 
 
 @pytest.mark.parametrize("prior", [1e-2, 1e-3, 1e-6, 1e3, 1e8])
+@pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
 def test_small_and_large_priors_have_the_bound_of_the_reference(prior, scratch_bound):
     X, labels = np.repeat([[9, 0, 1], [0, 9, 1]], 3, axis=0), np.repeat([0, 1], 3)
     topics = np.array([[0.9, 0.0, 0.1], [0.0, 0.9, 0.1]])
@@ -435,6 +440,7 @@ def test_the_largest_prior_makes_all_shares_equal(data, X):
 
 
 @pytest.mark.parametrize("topics", ["given", "lda", "random"])
+@pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
 def test_a_feature_that_never_occurs_has_probability_zero_and_changes_nothing(data, X, topics):
     with_empty = np.insert(X, 7, 0, axis=1)
     narrow, wide = (data.topics, np.insert(data.topics, 7, 0, axis=1)) if topics == "given" else (topics, topics)
@@ -452,6 +458,7 @@ def test_a_feature_that_never_occurs_has_probability_zero_and_changes_nothing(da
 
 @pytest.mark.parametrize("topics", ["lda", "random"])
 @pytest.mark.parametrize("refit", [False, True])
+@pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
 def test_counts_of_a_feature_that_never_occurred_are_passed_over(X, topics, refit):
     with_empty = np.insert(X, 7, 0, axis=1)
     model = MMPCA(4, 3, topics=topics, refit_topics=refit, n_init=1, random_state=0).fit(with_empty)
@@ -480,8 +487,8 @@ def test_verbose_reports_each_start_and_then_each_epoch_through_the_logger(X, mo
     _, silent = messages(caplog, X, 0)
     assert silent == []
     _, starts = messages(caplog, X, 1)
-    assert [line.split(":")[0] for line in starts] == ["start 1 (kmeans)", "start 2 (random)", "start 3 (kmeans)"]
-    best = max(starts, key=lambda line: float(line.split("bound ")[1].split()[0]))
+    assert [line.split(":")[0] for line in starts] == ["start 1 (kmeans)", "start 2 (random)", "start 3 (anneal)"]
+    best = max(starts, key=lambda line: float(line.split("bound ")[1].split()[0]))  # the first of equals
     assert best.endswith(f"bound {model.bound_:.3f} after {model.n_epochs_} epochs")
     _, epochs = messages(caplog, X, 2)
     assert epochs[-3:] == starts

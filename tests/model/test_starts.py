@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -16,24 +17,36 @@ from mmpca.model import estimator, starts
 from mmpca.topics import topic_shares
 
 
+class Call(NamedTuple):
+    """The starts of a fit, the labels that they began with, and where they ended."""
+
+    starts: list
+    labels: list
+    outcomes: list
+
+
 @pytest.fixture
 def recorded(monkeypatch):
-    """Return a list that receives the starts and outcomes of each fit."""
+    """Return a list that receives a `Call` for each fit."""
     calls = []
-    search_all = starts.search_all
+    run, draw = starts.Searches.run, starts.draw_labels
 
-    def record(given, *args, **kwargs):
-        labels = [start.labels.copy() for start in given]
-        outcomes = search_all(given, *args, **kwargs)
-        calls.append((given, labels, outcomes))
-        return outcomes
+    def record(searches, n_threads):
+        calls.append(Call(searches.starts, [], []))
+        calls[-1].outcomes.extend(run(searches, n_threads))
+        return calls[-1].outcomes
 
-    monkeypatch.setattr(starts, "search_all", record)
+    def record_labels(*arguments):
+        calls[-1].labels.append(draw(*arguments))
+        return calls[-1].labels[-1]
+
+    monkeypatch.setattr(starts.Searches, "run", record)
+    monkeypatch.setattr(starts, "draw_labels", record_labels)
     return calls
 
 
 def kinds(recorded):
-    return [start.kind for start in recorded[-1][0]]
+    return [outcome.start.kind for outcome in recorded[-1].outcomes]
 
 
 # --- labels -----------------------------------------------------------------------------------------------------
@@ -90,17 +103,18 @@ def test_empty_clusters_are_filled_from_the_largest_and_no_other_row_moves():
 @pytest.mark.parametrize(
     ("start", "expected"),
     [
-        ("auto", ["kmeans", "random", "kmeans", "random", "kmeans"]),
+        ("auto", ["kmeans", "random", "anneal", "kmeans", "random"]),
         ("random", ["random"] * 5),
         ("kmeans", ["kmeans"] * 5),
+        ("anneal", ["anneal"] * 5),
     ],
 )
 def test_each_start_is_of_the_kind_asked_for_and_none_is_like_another(X, recorded, start, expected):
     MMPCA(4, 3, start=start, n_init=5, max_epochs=0, random_state=0).fit(X)
     assert kinds(recorded) == expected
-    labels = recorded[0][1]
+    labels = recorded[0].labels
     for kind, drawn in zip(expected, labels, strict=True):
-        assert kind == "kmeans" or np.bincount(drawn).tolist() == [20] * 4
+        assert kind != "random" or np.bincount(drawn).tolist() == [20] * 4
     randoms = {drawn.tobytes() for kind, drawn in zip(expected, labels, strict=True) if kind == "random"}
     assert len(randoms) == expected.count("random")
 
@@ -121,7 +135,7 @@ def test_given_labels_make_one_start(X, recorded):
     labels = np.arange(80) % 4
     MMPCA(4, 3, start=labels, n_init=7, random_state=0).fit(X)
     assert kinds(recorded) == ["given"]
-    np.testing.assert_array_equal(recorded[0][1][0], labels)
+    np.testing.assert_array_equal(recorded[0].labels[0], labels)
 
 
 @pytest.mark.parametrize("form", [list, np.int8, np.uint64, float])
@@ -133,24 +147,47 @@ def test_given_labels_may_have_any_type_that_holds_whole_numbers(X, form):
     assert model.labels_.dtype == np.int32
 
 
-@pytest.mark.parametrize(("n_rows", "expected"), [(10, 3), (11, 2), (20, 2), (21, 1)])
-def test_automatic_starts_are_fewer_for_more_rows(X, recorded, monkeypatch, n_rows, expected):
-    monkeypatch.setattr(estimator, "AUTO_STARTS", ((10, 3), (20, 2)))
-    monkeypatch.setattr(estimator, "AUTO_STARTS_LARGE", 1)
-    MMPCA(4, 3, random_state=0).fit(X[:n_rows])
-    assert len(kinds(recorded)) == expected
+def test_automatic_starts_are_fewer_for_more_rows_as_documented():
+    assert [starts.auto_plan(n) for n in (1, 2_000, 2_001, 20_000, 20_001)] == [(10, 3)] * 2 + [(6, 2)] * 2 + [(3, 1)]
 
 
-def test_automatic_starts_are_ten_for_small_data_as_documented(X, recorded):
-    MMPCA(4, 3, random_state=0, max_epochs=0).fit(X)
-    assert len(kinds(recorded)) == 10
-    assert estimator.AUTO_STARTS == ((2_000, 10), (20_000, 4))
-    assert estimator.AUTO_STARTS_LARGE == 2
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_automatic_starts_end_when_further_ones_are_no_better(data, X, recorded, n_jobs):
+    MMPCA(4, 3, topics=data.topics, n_jobs=n_jobs, random_state=0).fit(X)
+    bounds = [outcome.bound for outcome in recorded[0].outcomes]
+    assert len(recorded[0].starts) == 10
+    assert 4 <= len(bounds) < 10
+    assert max(bounds[-3:]) <= max(bounds[:-3]) * (1 - 1e-9)  # bounds are negative
+    assert not any(starts.is_enough(bounds[:n], 3) for n in range(len(bounds)))
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [([], False), ([-5.0], False), ([-5.0, -6.0], False), ([-5.0, -6.0, -5.0], True), ([-6.0, -5.0, -5.0], False)],
+)
+def test_patience_ends_after_two_starts_that_are_no_better(bounds, expected):
+    assert starts.is_enough(bounds, 2) is expected
+
+
+def test_a_number_of_starts_that_is_given_is_made(data, X, recorded):
+    MMPCA(4, 3, topics=data.topics, n_init=7, random_state=0).fit(X)
+    assert len(recorded[0].outcomes) == 7
+
+
+def test_the_model_tells_of_each_start(data, X, recorded):
+    model = MMPCA(4, 3, topics=data.topics, n_init=3, random_state=0).fit(X)
+    assert [report.kind for report in model.starts_] == ["kmeans", "random", "anneal"]
+    assert len({report.seed for report in model.starts_}) == 3
+    for report, outcome in zip(model.starts_, recorded[0].outcomes, strict=True):
+        assert (report.bound, report.n_epochs) == (outcome.bound, outcome.run.n_epochs)
+        assert report.converged
+        assert report.seconds > 0
+    assert model.bound_ == max(report.bound for report in model.starts_)
 
 
 def test_the_start_with_the_best_bound_is_kept(data, X, recorded):
     model = MMPCA(4, 3, topics=data.topics, start="random", n_init=8, algorithm="cvem", random_state=0).fit(X)
-    outcomes = recorded[0][2]
+    outcomes = recorded[0].outcomes
     bounds = [outcome.bound for outcome in outcomes]
     assert len(set(bounds)) > 2  # or the test would show nothing
     best = outcomes[int(np.argmax(bounds))]
@@ -163,7 +200,7 @@ def test_the_start_with_the_best_bound_is_kept(data, X, recorded):
 def test_more_starts_begin_with_the_same_ones(data, X, recorded):
     for n_init in (2, 5):
         MMPCA(4, 3, topics=data.topics, n_init=n_init, random_state=0).fit(X)
-    few, many = (call[2] for call in recorded)
+    few, many = (call.outcomes for call in recorded)
     for outcome, other in zip(few, many[:2], strict=True):
         assert outcome.bound == other.bound
         np.testing.assert_array_equal(outcome.labels, other.labels)
@@ -291,15 +328,38 @@ def test_an_error_in_the_callback_is_not_swallowed(X):
             MMPCA(4, 3, n_init=3, n_jobs=n_jobs).fit(X, callback=Stop(2, raises=ZeroDivisionError))
 
 
-def test_ctrl_c_in_the_last_step_leaves_the_model_as_it_was(X, attributes_of, monkeypatch):
-    def interrupted(state):
-        raise KeyboardInterrupt
+def press(*_, **__):
+    raise KeyboardInterrupt
 
-    monkeypatch.setattr(estimator, "refit_topics", interrupted)
+
+def test_ctrl_c_in_the_last_step_leaves_the_topics_that_the_search_used(data, X, monkeypatch):
+    whole = MMPCA(4, 3, topics=data.topics, n_init=1, random_state=0, refit_topics=False).fit(X)
+    monkeypatch.setattr(estimator, "refit_topics", press)
+    model = MMPCA(4, 3, topics=data.topics, n_init=1, random_state=0)
+    with pytest.warns(InterruptedSearchWarning):
+        model.fit(X)
+    np.testing.assert_array_equal(model.components_, whole.components_)
+    assert (model.bound_, model.refit_bound_) == (whole.bound_, whole.bound_)
+    assert model.converged_
+
+
+def test_ctrl_c_before_the_first_search_leaves_the_model_as_it_was(X, attributes_of, monkeypatch):
+    monkeypatch.setattr(starts, "draw_labels", press)
     model = MMPCA(4, 3, n_init=1, random_state=0)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X)
     assert attributes_of(model).keys() <= {"n_features_in_"}
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ctrl_c_between_two_searches_keeps_the_first(data, X, monkeypatch, n_jobs):
+    whole = MMPCA(4, 3, topics=data.topics, n_init=1, random_state=0).fit(X)
+    draw = starts.draw_labels
+    monkeypatch.setattr(starts, "draw_labels", lambda *a: press() if a[1].kind == "random" else draw(*a))
+    model = MMPCA(4, 3, topics=data.topics, n_init=2, n_jobs=n_jobs, random_state=0)
+    with pytest.warns(InterruptedSearchWarning, match="after 1 of its starts"):
+        model.fit(X)
+    assert model.bound_ == whole.bound_
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT to send to a process")

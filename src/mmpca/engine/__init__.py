@@ -8,6 +8,7 @@ from mmpca.engine.bound import icl
 from mmpca.engine.loop import Algorithm, Progress, Run
 from mmpca.engine.moves import bound, gain, move, refresh
 from mmpca.engine.search import search
+from mmpca.engine.soft import anneal, vbem
 from mmpca.engine.state import State, build, check, copy, relabel
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Progress",
     "Run",
     "State",
+    "anneal",
     "bound",
     "build",
     "check",
@@ -25,4 +27,5 @@ __all__ = [
     "refresh",
     "relabel",
     "search",
+    "vbem",
 ]

@@ -111,7 +111,8 @@ def partition_bound(counts: Array, sizes: NDArray[np.int64], *, beta: Array, alp
 
 def size_terms(sizes: ArrayLike) -> Array:
     """Return n log n of sizes, 0 for a size of 0."""
-    return np.asarray(xlogy(sizes, sizes), dtype=np.float64)
+    n = np.asarray(sizes, dtype=np.float64)
+    return np.asarray(xlogy(n, n), dtype=np.float64)
 
 
 def icl(bound: float, *, n_clusters: int, n_topics: int, n_samples: int, n_features: int) -> float:

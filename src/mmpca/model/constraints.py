@@ -14,8 +14,8 @@ from mmpca.counts import Counts, transposition_hint
 
 Array = NDArray[np.float64]
 
-ALGORITHMS = ("greedy", "exact", "cvem")
-STARTS = ("auto", "random", "kmeans")
+ALGORITHMS = ("greedy", "exact", "cvem", "vbem")
+STARTS = ("auto", "random", "kmeans", "anneal")
 TOPICS = ("lda", "random")
 SUM_TOLERANCE = 1e-6
 
@@ -56,7 +56,7 @@ RULES: dict[str, Rule] = {
     "topic_prior": Rule(lambda value: _is_real(value, 1e-6) and value <= 1e8, "a number from 1e-6 to 1e8"),
     "start": Rule(
         lambda value: _is_array(value) or value in STARTS,
-        'one of "auto", "random", "kmeans", or an array of labels of shape (n_samples,)',
+        'one of "auto", "random", "kmeans", "anneal", or an array of labels of shape (n_samples,)',
     ),
     "n_init": Rule(
         lambda value: (isinstance(value, str) and value == "auto") or _is_integer(value, 1),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -19,8 +18,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mmpca import engine
 from mmpca.counts import Counts, as_counts, square_root
 from mmpca.engine.refit import refit_topics
-from mmpca.errors import InterruptedSearchWarning
+from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning
 from mmpca.model import constraints, prediction, starts
+from mmpca.model.dispersion import advice, overdispersion
 from mmpca.topics import learn_topics, topic_shares
 
 Array = NDArray[np.float64]
@@ -28,9 +28,13 @@ Callback = Callable[[int, engine.Progress], object]
 
 logger = logging.getLogger("mmpca")
 
-# Starts of one fit when `n_init` is "auto": the smaller the data, the cheaper and the more needed.
-AUTO_STARTS = ((2_000, 10), (20_000, 4))
-AUTO_STARTS_LARGE = 2
+
+def be_heard() -> None:
+    """Let messages reach standard error where logging has not been set up."""
+    if not logger.hasHandlers():
+        logger.addHandler(logging.StreamHandler())
+    if logger.getEffectiveLevel() > logging.INFO:
+        logger.setLevel(logging.INFO)
 
 
 class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -51,30 +55,35 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         random, or given; rows sum to one.
     topic_prior : float, default=1.0
         Symmetric Dirichlet prior of the clusters' topic shares (the paper's alpha).
-    start : {"auto", "random", "kmeans"} or array of shape (n_samples,), default="auto"
-        Labels that the search starts from: balanced at random, by k-means on the rows in topic space, both in turn, or
-        given.
+    start : {"auto", "random", "kmeans", "anneal"} or array of shape (n_samples,), default="auto"
+        Labels that the search starts from: balanced at random, by k-means on the rows in topic space, by soft
+        assignments that are cooled down, all of these in turn, or given.
     n_init : int or "auto", default="auto"
-        Number of starts, the best bound is kept; by default 10 for up to 2,000 rows, 4 for up to 20,000, and 2 for
-        more. Given labels make one start.
-    algorithm : {"greedy", "exact", "cvem"}, default="greedy"
-        "greedy" screens the moves by second-order gains and settles close calls exactly, "exact" evaluates every move
-        as published, "cvem" reassigns all rows with the parameters held fixed, then updates these.
+        Number of starts, the best bound is kept. By default at most 10 for up to 2,000 rows, 6 for up to 20,000, and 3
+        for more, and no further when 3, 2 or 1 of them in a row were no better than the best before. Given labels
+        make one start.
+    algorithm : {"greedy", "exact", "cvem", "vbem"}, default="greedy"
+        "greedy" screens the moves by second-order gains, settles close calls exactly, and merges and splits clusters
+        where that raises the bound; "exact" evaluates every move of a row as published; "cvem" reassigns all rows with
+        the parameters held fixed, then updates these; "vbem" gives every row a probability for each cluster, updates
+        the topics as well (the model of Yu et al., 2005), and labels rows by the most probable cluster at the end.
     stabilize : {None, "sqrt"}, default=None
         "sqrt" fits and predicts rounded square roots of the counts, for overdispersed data.
-    max_epochs : int, default=50
+    max_epochs : int, default=200
         Epochs of the search, in each of which every row is visited once; 0 evaluates the start.
     tol : float, default=1e-10
-        A move must raise the bound by more than this share of its magnitude.
+        A move must raise the bound by more than this share of its magnitude. With "vbem" an epoch must, by at least
+        1e-7 of it.
     refit_topics : bool, default=True
-        Re-estimate topics and topic shares on the final clusters, the labels held fixed.
+        Re-estimate topics and topic shares on the final clusters, the labels held fixed. "vbem" has done so.
     n_jobs : int or None, default=None
         Threads, shared between the starts first and the rows of a block then; -1 means all cores. The result
         does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of topics, starts and the order of visits.
     verbose : int, default=0
-        1 reports each start through the logger "mmpca", 2 each epoch as well.
+        1 reports each start through the logger "mmpca", 2 each epoch as well; on standard error, unless logging has
+        been set up.
 
     Attributes
     ----------
@@ -83,13 +92,15 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     weights_ : ndarray of shape (n_clusters,)
         Share of the rows in each cluster (pi).
     components_ : ndarray of shape (n_topics, n_features)
-        Topics (beta), re-estimated with `refit_topics`. Features that never occur have probability zero.
+        Topics (beta), re-estimated with `refit_topics`. Features that never occur have probability zero, unless
+        `topics` were given with another and are not re-estimated.
     cluster_topics_ : ndarray of shape (n_clusters, n_topics)
         Expected topic shares of each cluster (theta).
     cluster_topic_params_ : ndarray of shape (n_clusters, n_topics)
         Parameters of their Dirichlet posteriors (gamma).
     bound_ : float
-        Bound of the labels under the topics that the search used.
+        Bound of the labels under the topics that the search used; for "vbem", of the soft assignments, which does not
+        compare with that of labels.
     icl_ : float
         The paper's criterion to choose n_clusters and n_topics, larger is better; it belongs to `bound_`.
     refit_bound_ : float
@@ -99,7 +110,16 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     n_epochs_ : int
         Epochs of the best start.
     converged_ : bool
-        Whether no single move raises the bound any more.
+        Whether the last epoch changed nothing: for "greedy" and "exact", no single move raises the bound; for "cvem",
+        no row fits another cluster better with the parameters held fixed; for "vbem", the bound rises by less than
+        `tol`.
+    starts_ : list of StartReport
+        Kind, seed, bound, n_epochs, converged and seconds of each start.
+    overdispersion_ : float
+        Variance of the counts around their clusters as a multiple of what the model predicts, about 1 if it holds. See
+        `stabilize` where it is large.
+    cluster_overdispersion_ : ndarray of shape (n_clusters,)
+        The same for each cluster.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -133,6 +153,9 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     bound_history_: Array
     n_epochs_: int
     converged_: bool
+    starts_: list[starts.StartReport]
+    overdispersion_: float
+    cluster_overdispersion_: Array
     _mean_length: float
 
     def __init__(
@@ -144,9 +167,9 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         topic_prior: float = 1.0,
         start: str | ArrayLike = "auto",
         n_init: int | str = "auto",
-        algorithm: engine.Algorithm = "greedy",
+        algorithm: starts.Algorithm = "greedy",
         stabilize: str | None = None,
-        max_epochs: int = 50,
+        max_epochs: int = 200,
         tol: float = 1e-10,
         refit_topics: bool = True,
         n_jobs: int | None = None,
@@ -194,29 +217,24 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         constraints.check_sizes(rows, self.n_clusters, self.n_topics)
         seeds = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31)).spawn(2)
         beta = self._topics(rows, np.random.default_rng(seeds[0]))
-        outcomes = starts.search_all(
-            self._starts(rows, beta, seeds[1]),
-            rows,
-            beta=beta,
-            alpha=float(self.topic_prior),
-            n_clusters=self.n_clusters,
-            n_threads=effective_n_jobs(self.n_jobs),
-            search=partial(engine.search, algorithm=self.algorithm, max_epochs=self.max_epochs, tol=float(self.tol)),
-            callback=self._watch(callback),
-        )
-        best = max(outcomes, key=lambda outcome: outcome.bound)  # the first of equals
+        plan = self._plan(rows.n_rows)
+        planned = self._starts(plan.n_starts, rows.n_rows, seeds[1])
+        searches = starts.Searches(self._task(rows, beta, planned), planned, plan.patience, self._watch(callback))
+        outcomes = searches.run(effective_n_jobs(self.n_jobs))
+        best = starts.best_of(outcomes)
         self._report(outcomes)
-        attributes = vars(checked) | self._fitted(best, rows, beta)
+        is_interrupted = searches.interrupted
+        refitted = best.beta, best.gamma, best.bound
+        try:
+            refitted = self._refitted(best, rows)
+        except KeyboardInterrupt:  # what the search found is not lost
+            is_interrupted = True
+        attributes = vars(checked) | self._fitted(best, rows, refitted)
+        attributes["starts_"] = [starts.report(outcome) for outcome in outcomes]
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         for name, value in attributes.items():
             setattr(self, name, value)
-        if any(outcome.run.interrupted for outcome in outcomes):
-            warnings.warn(
-                f"The search was interrupted after {len(outcomes)} of its starts had begun; the best state so far is "
-                "kept, and converged_ tells whether it is a maximum.",
-                InterruptedSearchWarning,
-                stacklevel=2,
-            )
+        self._warn(is_interrupted, len(outcomes))
         return self
 
     def _counts(self, X: Any, *, reset: bool) -> Counts:
@@ -238,36 +256,45 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             return beta
         return learn_topics(rows, self.n_topics, rng=rng)
 
-    def _starts(self, rows: Counts, beta: Array, seed: np.random.SeedSequence) -> list[starts.Start]:
-        """Return the labels to start from, each with a generator of its own."""
+    def _plan(self, n_samples: int) -> starts.Plan:
+        """Return how many starts to make at the most, and when to stop before."""
         if not isinstance(self.start, str):
-            labels = constraints.check_labels(self.start, rows.n_rows, self.n_clusters)
-            return [starts.Start("given", labels, np.random.default_rng(seed))]
-        n_init = self.n_init
-        if isinstance(n_init, str):
-            n_init = next((n for limit, n in AUTO_STARTS if rows.n_rows <= limit), AUTO_STARTS_LARGE)
-        kinds = ["kmeans", "random"] if self.start == "auto" else [self.start]
-        shares = topic_shares(rows, beta, prior=float(self.topic_prior)) if "kmeans" in kinds else None
-        drawn = []
-        for number, child in enumerate(seed.spawn(n_init)):
-            rng, kind = np.random.default_rng(child), kinds[number % len(kinds)]
-            if kind == "kmeans" and shares is not None:
-                labels = starts.kmeans_labels(shares, self.n_clusters, rng)
-            else:
-                labels = starts.random_labels(rows.n_rows, self.n_clusters, rng)
-            drawn.append(starts.Start(kind, labels, rng))
-        return drawn
+            return starts.Plan(1, 1)
+        return starts.auto_plan(n_samples) if isinstance(self.n_init, str) else starts.Plan(self.n_init, self.n_init)
 
-    def _fitted(self, best: starts.Outcome, rows: Counts, beta: Array) -> dict[str, Any]:
+    def _starts(self, n_starts: int, n_samples: int, seed: np.random.SeedSequence) -> list[starts.Start]:
+        """Return the starts, each with a seed of its own."""
+        seeds = [int(word) for word in seed.generate_state(n_starts)]
+        if not isinstance(self.start, str):
+            labels = constraints.check_labels(self.start, n_samples, self.n_clusters)
+            return [starts.Start("given", seeds[0], labels)]
+        kinds = starts.KINDS if self.start == "auto" else (self.start,)
+        return [starts.Start(kinds[number % len(kinds)], word) for number, word in enumerate(seeds)]
+
+    def _task(self, rows: Counts, beta: Array, planned: list[starts.Start]) -> starts.Task:
+        """Return what all starts have in common."""
+        needs_shares = any(start.kind == "kmeans" for start in planned)
+        return starts.Task(
+            rows,
+            beta,
+            alpha=float(self.topic_prior),
+            n_clusters=self.n_clusters,
+            algorithm=self.algorithm,
+            max_epochs=self.max_epochs,
+            tol=float(self.tol),
+            shares=topic_shares(rows, beta, prior=float(self.topic_prior)) if needs_shares else None,
+        )
+
+    def _fitted(self, best: starts.Outcome, rows: Counts, refitted: tuple[Array, Array, float]) -> dict[str, Any]:
         """Return the fitted attributes of the best outcome."""
-        state = engine.build(rows, best.labels, n_clusters=self.n_clusters, beta=beta, alpha=float(self.topic_prior))
-        engine.relabel(state, best.labels, best.gamma)
-        components, gamma, refit_bound = refit_topics(state) if self.refit_topics else (beta, state.gamma, best.bound)
+        components, gamma, refit_bound = refitted
+        cluster_topics = gamma / gamma.sum(axis=1, keepdims=True)
+        dispersion = overdispersion(rows, best.labels, topics=components, cluster_topics=cluster_topics)
         n_present = int((rows.column_totals() > 0).sum())
         sizes = {"n_clusters": self.n_clusters, "n_topics": self.n_topics, "n_samples": rows.n_rows}
         return {
             "labels_": best.labels,
-            "weights_": state.sizes / rows.n_rows,
+            "weights_": best.weights,
             "bound_": best.bound,
             "icl_": engine.icl(best.bound, **sizes, n_features=n_present),
             "bound_history_": np.array(best.run.bounds),
@@ -275,18 +302,49 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             "converged_": best.run.converged,
             "components_": components,
             "cluster_topic_params_": gamma,
-            "cluster_topics_": gamma / gamma.sum(axis=1, keepdims=True),
+            "cluster_topics_": cluster_topics,
             "refit_bound_": refit_bound,
+            "overdispersion_": dispersion.overall,
+            "cluster_overdispersion_": dispersion.clusters,
             "_mean_length": float(rows.data.sum(dtype=np.int64) / rows.n_rows),
         }
+
+    def _refitted(self, best: starts.Outcome, rows: Counts) -> tuple[Array, Array, float]:
+        """Return topics, gamma and their bound, re-estimated on the final clusters where asked to.
+
+        Soft assignments have updated the topics on the way.
+        """
+        if not self.refit_topics or self.algorithm == "vbem":
+            return best.beta, best.gamma, best.bound
+        alpha = float(self.topic_prior)
+        state = engine.build(rows, best.labels, n_clusters=self.n_clusters, beta=best.beta, alpha=alpha)
+        engine.relabel(state, best.labels, best.gamma)
+        components, gamma, bound = refit_topics(state)
+        return components, gamma, max(bound, best.bound)  # rounding
+
+    def _warn(self, is_interrupted: bool, n_starts: int) -> None:
+        """Warn of an interruption, and of data that the model does not fit."""
+        if is_interrupted:
+            warnings.warn(
+                f"The search was interrupted after {n_starts} of its starts had begun; the best state so far is "
+                "kept, and converged_ tells whether it is a maximum.",
+                InterruptedSearchWarning,
+                stacklevel=3,
+            )
+        if (message := advice(self.overdispersion_, stabilize=self.stabilize)) is not None:
+            warnings.warn(message, OverdispersionWarning, stacklevel=3)
 
     def _watch(self, callback: Callback | None) -> Callback | None:
         """Return the callback, reporting each epoch on the way where asked to."""
         if self.verbose < 2:
             return callback
+        be_heard()
+
+        told: set[tuple[int, int]] = set()
 
         def watch(number: int, progress: engine.Progress) -> object:
-            if progress.n_done == progress.n_rows:
+            if progress.n_done == progress.n_rows and (number, progress.epoch) not in told:
+                told.add((number, progress.epoch))  # the last epoch looks twice
                 logger.info("start %d, epoch %d: %d moves", number + 1, progress.epoch, progress.n_moves)
             return callback(number, progress) if callback is not None else None
 
@@ -295,11 +353,12 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     def _report(self, outcomes: list[starts.Outcome]) -> None:
         """Say where each start ended, where asked to."""
         if self.verbose:
+            be_heard()
             for number, outcome in enumerate(outcomes, start=1):
                 logger.info(
                     "start %d (%s): bound %.3f after %d epochs",
                     number,
-                    outcome.kind,
+                    outcome.start.kind,
                     outcome.bound,
                     outcome.run.n_epochs,
                 )
@@ -315,8 +374,8 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-            A row without counts falls into the largest cluster. Counts of features that never occurred in fitting are
-            passed over.
+            A row without counts falls into the largest cluster. Counts of features that no topic knows, because they
+            never occurred in fitting, are passed over.
 
         Returns
         -------

@@ -6,7 +6,8 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from time import perf_counter
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,24 +19,84 @@ from mmpca.counts import Counts
 from mmpca.engine.bound import Array
 
 Labels = NDArray[np.int32]
+Algorithm = engine.Algorithm | Literal["vbem"]
+Callback = Callable[[int, engine.Progress], object]
+
+KINDS = ("kmeans", "random", "anneal")  # in the order in which "auto" takes turns
+SAME_BOUND = 1e-9  # share of a bound by which another must be larger to be better
+# Soft assignments converge linearly: differences of bounds below this share are not worth the epochs.
+LEAST_SOFT_TOL = 1e-7
+
+
+class Plan(NamedTuple):
+    """How many starts to make at the most, and how many in a row that are no better than the best to stop after."""
+
+    n_starts: int
+    patience: int
+
+
+# The smaller the data, the cheaper a start.
+AUTO_PLANS = ((2_000, Plan(10, 3)), (20_000, Plan(6, 2)))
+AUTO_PLAN_LARGE = Plan(3, 1)
+
+
+def auto_plan(n_samples: int) -> Plan:
+    """Return the plan for `n_init="auto"`."""
+    return next((plan for limit, plan in AUTO_PLANS if n_samples <= limit), AUTO_PLAN_LARGE)
+
+
+class Task(NamedTuple):
+    """What all starts of a fit have in common."""
+
+    rows: Counts
+    beta: Array  # (K, V)
+    alpha: float
+    n_clusters: int
+    algorithm: Algorithm
+    max_epochs: int
+    tol: float
+    shares: Array | None = None  # topic shares of the rows (N, K), for k-means
 
 
 class Start(NamedTuple):
-    """Labels to start a search from, with the generator that orders its visits."""
+    """A kind of labels and the seed that draws them and orders the visits; or given labels."""
 
     kind: str
-    labels: Labels
-    rng: np.random.Generator
+    seed: int
+    labels: Labels | None = None
 
 
 class Outcome(NamedTuple):
     """Where a search from one start ended."""
 
-    kind: str
+    start: Start
     bound: float
     labels: Labels
+    weights: Array  # (Q,)
     gamma: Array  # (Q, K)
+    beta: Array  # (K, V)
     run: engine.Run
+    seconds: float
+
+
+class StartReport(NamedTuple):
+    """What a fit tells about one of its starts."""
+
+    kind: str
+    seed: int
+    bound: float
+    n_epochs: int
+    converged: bool
+    seconds: float
+
+
+def report(outcome: Outcome) -> StartReport:
+    """Return what to tell about a start."""
+    run = outcome.run
+    return StartReport(*outcome.start[:2], outcome.bound, run.n_epochs, run.converged, outcome.seconds)
+
+
+# --- labels -----------------------------------------------------------------------------------------------------
 
 
 def random_labels(n_samples: int, n_clusters: int, rng: np.random.Generator) -> Labels:
@@ -67,50 +128,127 @@ def fill_empty(labels: Labels, n_clusters: int, rng: np.random.Generator) -> Lab
     return labels
 
 
-def search_all(
-    starts: Sequence[Start],
-    rows: Counts,
-    *,
-    beta: Array,
-    alpha: float,
-    n_clusters: int,
-    n_threads: int,
-    search: Callable[..., engine.Run],
-    callback: Callable[[int, engine.Progress], object] | None = None,
-) -> list[Outcome]:
-    """Search from every start, several at a time in threads; after an interruption, from those that had begun.
+def draw_labels(task: Task, start: Start, rng: np.random.Generator) -> Labels:
+    """Return the labels of a start, every cluster with a row."""
+    if start.labels is not None:
+        return start.labels
+    if start.kind == "kmeans" and task.shares is not None:
+        return kmeans_labels(task.shares, task.n_clusters, rng)
+    if start.kind == "anneal":
+        return engine.anneal(task.rows, n_clusters=task.n_clusters, beta=task.beta, alpha=task.alpha, rng=rng)
+    return random_labels(task.rows.n_rows, task.n_clusters, rng)
 
-    The outcomes come in the order of the starts and do not depend on the number of threads. `callback` is called with
-    the number of the start and its progress; a true answer stops all of them, and so does Ctrl-C.
-    """
-    stop = threading.Event()
-    n_parallel = min(n_threads, len(starts))
 
-    def one(number: int) -> Outcome | None:
-        if stop.is_set():
-            return None
+# --- searches ---------------------------------------------------------------------------------------------------
 
-        def watch(progress: engine.Progress) -> bool:
-            if callback is not None and callback(number, progress):
-                stop.set()
-            return stop.is_set()
 
-        start = starts[number]
-        state = engine.build(rows, start.labels, n_clusters=n_clusters, beta=beta, alpha=alpha)
-        run = search(state, rng=start.rng, n_threads=n_threads // n_parallel, callback=watch)
-        if run.interrupted:
-            stop.set()
-        return Outcome(start.kind, run.bounds[-1], state.labels, state.gamma, run)
-
-    if n_parallel == 1:
-        outcomes = [one(number) for number in range(len(starts))]
+def search_from(task: Task, start: Start, *, n_threads: int, callback: Callable[[engine.Progress], object]) -> Outcome:
+    """Draw the labels of a start and search from there."""
+    began = perf_counter()
+    rng = np.random.default_rng(start.seed)
+    labels = draw_labels(task, start, rng)
+    state = engine.build(task.rows, labels, n_clusters=task.n_clusters, beta=task.beta, alpha=task.alpha)
+    if task.algorithm == "vbem":
+        soft = engine.vbem(
+            state, max_epochs=task.max_epochs, tol=max(task.tol, LEAST_SOFT_TOL), callback=callback
+        )  # fmt: skip
+        found = (soft.run.bounds[-1], soft.labels, soft.weights, soft.gamma, soft.beta, soft.run)
     else:
+        run = engine.search(
+            state,
+            algorithm=task.algorithm,
+            rng=rng,
+            max_epochs=task.max_epochs,
+            tol=task.tol,
+            regroup=task.algorithm == "greedy",
+            n_threads=n_threads,
+            callback=callback,
+        )
+        found = (run.bounds[-1], state.labels, state.sizes / len(labels), state.gamma, task.beta, run)
+    return Outcome(start, *found, perf_counter() - began)
+
+
+def best_of(outcomes: Sequence[Outcome]) -> Outcome:
+    """Return the first of those whose bound is, but for rounding, the largest."""
+    largest = max(outcome.bound for outcome in outcomes)
+    return next(outcome for outcome in outcomes if outcome.bound >= largest - SAME_BOUND * abs(largest))
+
+
+def is_enough(bounds: Sequence[float], patience: int) -> bool:
+    """Tell whether the last `patience` bounds are no better than the best before them."""
+    if len(bounds) <= patience:
+        return False
+    best = max(bounds[:-patience])
+    return max(bounds[-patience:]) <= best + SAME_BOUND * abs(best)
+
+
+class Searches:
+    """Searches from several starts, some at a time in threads.
+
+    The outcomes come in the order of the starts and do not depend on the number of threads: those beyond the start
+    where the patience ended are thrown away if they had begun. `callback` is called with the number of the start and
+    its progress; a true answer stops all of them, and so does Ctrl-C, which leaves those that had begun.
+    """
+
+    def __init__(self, task: Task, starts: Sequence[Start], patience: int, callback: Callback | None = None) -> None:
+        self.task, self.starts, self.patience, self.callback = task, starts, patience, callback
+        self.interrupted = False
+        self._stop = threading.Event()
+
+    def run(self, n_threads: int) -> list[Outcome]:
+        """Return the outcomes, at least one unless Ctrl-C came before there was any: then it goes on upwards."""
+        n_parallel = min(n_threads, len(self.starts))
+        outcomes: list[Outcome] = []
+        try:
+            if n_parallel == 1:
+                for number in range(len(self.starts)):
+                    outcomes += self._one(number, n_threads)
+                    if self._is_done(outcomes):
+                        break
+            else:
+                self._run_parallel(outcomes, n_parallel, n_threads // n_parallel)
+        except KeyboardInterrupt:
+            self._stop.set()
+            if not outcomes:
+                raise
+            self.interrupted = True
+        self.interrupted |= any(outcome.run.interrupted for outcome in outcomes)
+        return outcomes
+
+    def _run_parallel(self, outcomes: list[Outcome], n_parallel: int, n_threads: int) -> None:
         with ThreadPoolExecutor(n_parallel) as pool:
-            futures = [pool.submit(one, number) for number in range(len(starts))]
+            futures = []
             try:
-                outcomes = [future.result() for future in futures]
+                futures += [pool.submit(self._one, number, n_threads) for number in range(len(self.starts))]
+                for future in futures:
+                    outcomes += future.result()
+                    if self._is_done(outcomes):
+                        break
+                self._stop.set()
+                for future in futures:  # an error is told even where the outcome is not needed
+                    future.result()
             except KeyboardInterrupt:
                 # Only the main thread hears Ctrl-C; the others stop after their block.
-                stop.set()
-                outcomes = [future.result() for future in futures]
-    return [outcome for outcome in outcomes if outcome is not None]
+                self._stop.set()
+                self.interrupted = True
+                outcomes[:] = [outcome for future in futures if not future.exception() for outcome in future.result()]
+            finally:
+                self._stop.set()  # starts that are not needed any more
+
+    def _is_done(self, outcomes: list[Outcome]) -> bool:
+        return self._stop.is_set() or is_enough([outcome.bound for outcome in outcomes], self.patience)
+
+    def _one(self, number: int, n_threads: int) -> list[Outcome]:
+        """Return the outcome of one start, none if all are to stop."""
+        if self._stop.is_set():
+            return []
+
+        def watch(progress: engine.Progress) -> bool:
+            if self.callback is not None and self.callback(number, progress):
+                self._stop.set()
+            return self._stop.is_set()
+
+        outcome = search_from(self.task, self.starts[number], n_threads=n_threads, callback=watch)
+        if outcome.run.interrupted:
+            self._stop.set()
+        return [outcome]
