@@ -3,8 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 REFERENCE ?= ../shared/reference
+# Of `make accuracy`: data sets for each cell, processes, labelled data sets, finished results.
+SEEDS ?= 5
+JOBS ?= 2
+DATA ?=
+RESULTS ?= benchmarks/results/accuracy
 
-.PHONY: demo test lint types contracts check bench parity test-oldest clean help
+.PHONY: demo test lint types contracts check bench parity accuracy test-oldest clean help
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -42,6 +47,10 @@ bench: $(VENV)/installed-dev  ## Print ratios of time and memory against rivals 
 
 parity: $(VENV)/installed-dev  ## Compare with runs of the authors' R package: make parity REFERENCE=path
 	$(BIN)/python benchmarks/parity.py $(REFERENCE)
+
+accuracy: $(VENV)/installed-dev  ## Compare labels with the truth, resumable: make accuracy SEEDS=5 JOBS=2 DATA=path
+	$(BIN)/python benchmarks/accuracy.py --seeds $(SEEDS) --jobs $(JOBS) --results $(RESULTS) \
+	    $(if $(DATA),--data $(DATA)) $(if $(wildcard $(REFERENCE)),--reference $(REFERENCE)) $(OPTIONS)
 
 test-oldest:  ## Run the tests on the oldest versions that pyproject.toml allows
 	$(PYTHON) -m venv .venv-oldest
