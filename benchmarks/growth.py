@@ -10,6 +10,8 @@ import numpy as np
 
 from measure import Limits, Row, best_of_each, slope
 from mmpca import engine, kernels
+from mmpca.engine.bound import size_changes
+from mmpca.engine.settle import Proposals
 from problems import Problem, Sizes, corpus
 from speed import TOL, product
 
@@ -99,5 +101,5 @@ def epoch(state: engine.State) -> Callable[[], None]:
 def first_look(state: engine.State) -> Callable[[], None]:
     """Return a call that screens and expands all rows once, close calls left open."""
     order = np.random.default_rng(1).permutation(len(state.labels))
-    target, is_open = np.empty(len(order), dtype=np.int32), np.empty(len(order), dtype=np.bool_)
-    return partial(kernels.propose, state, TOL * abs(engine.bound(state)), 1.0, order, target, is_open)
+    found, changes = Proposals.empty(len(order), state.n_clusters), size_changes(state.sizes)
+    return partial(kernels.propose, state, changes, TOL * abs(engine.bound(state)), 1.0, 1.0, order, found)

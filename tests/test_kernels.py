@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 from scipy import special
 
 from mmpca import engine, kernels
-from mmpca.engine.bound import cluster_bound, expected_log_theta, mixture, responsibilities, topic_curvature, ve_step
+from mmpca.engine.bound import (
+    cluster_bound,
+    expected_log_theta,
+    mixture,
+    responsibilities,
+    size_changes,
+    topic_curvature,
+    ve_step,
+)
+from mmpca.engine.settle import Proposals
+from mmpca.engine.state import _recount, tighten_spread
 
 IS_COMPILED = not numba.config.DISABLE_JIT
 SIZES = {} if IS_COMPILED else {"max_rows": 20, "max_features": 20}
@@ -30,22 +40,24 @@ def best_bound(m, state):
     return cluster_bound(m, gamma, beta=state.beta, alpha=state.alpha)
 
 
+def look(state, rows, *, min_gain=0.0, caution=1.0, last_caution=1.0):
+    """Return the proposals for rows."""
+    found = Proposals.empty(len(rows), state.n_clusters)
+    kernels.propose(state, size_changes(state.sizes), min_gain, caution, last_caution, rows, found)
+    return found
+
+
 def expand(state, i, *, min_gain=0.0, caution=1.0):
-    """Return the best cluster, the estimates and their two errors of row i from `propose` and `expand_rows`."""
-    estimate, below, above = np.full((3, 1, state.n_clusters), np.nan)
-    kernels.expand_rows(state, min_gain, caution, caution, np.array([i]), estimate, below, above, np.empty(1))
-    rivals = np.where(np.arange(state.n_clusters) == state.labels[i], -np.inf, estimate[0])
+    """Return the best cluster, the estimates and their two errors of row i."""
+    found = look(state, np.array([i]), min_gain=min_gain, caution=caution)
+    rivals = np.where(np.arange(state.n_clusters) == state.labels[i], -np.inf, found.estimate[0])
     best = int(rivals.argmax()) if rivals.max() > -np.inf else -1
-    return best, estimate[0], below[0], above[0]
+    return best, found.estimate[0], found.below[0], found.above[0]
 
 
-def propose(state, *, min_gain=0.0, caution=1.0, last_caution=1.0):
+def propose(state, **options):
     """Return the proposed cluster of every row, whether it is left open, and what it can gain at the most."""
-    n_rows = len(state.labels)
-    target, is_open = np.full(n_rows, 99, dtype=np.int32), np.zeros(n_rows, dtype=np.bool_)
-    upper = np.full(n_rows, np.nan)
-    kernels.propose(state, min_gain, caution, last_caution, np.arange(n_rows), target, is_open, upper)
-    return target, is_open, upper
+    return look(state, np.arange(len(state.labels)), **options)[:3]
 
 
 def exact_change(state, i, q):
@@ -190,7 +202,7 @@ def test_the_column_of_maxima_is_raised_by_a_refresh_and_tightened_on_request(ma
     np.testing.assert_array_equal(largest, np.maximum(tight, largest))
     assert (largest >= spread.max(axis=1)).all()
     assert (largest > spread.max(axis=1)).any()
-    kernels.tighten_spread(state)
+    tighten_spread(state)
     np.testing.assert_array_equal(largest, spread.max(axis=1))
 
 
@@ -199,7 +211,7 @@ def test_recount_restores_sizes_counts_and_totals_from_the_labels(make_problem):
     state, expected = problem.build(), problem.build()
     for name in ("sizes", "counts", "totals"):
         getattr(state, name)[...] = 99
-    kernels.recount(state)
+    _recount(state)
     for name in ("sizes", "counts", "totals"):
         np.testing.assert_array_equal(getattr(state, name), getattr(expected, name))
 
@@ -265,7 +277,8 @@ def test_the_change_of_sizes_is_that_of_n_log_n():
             after[old] -= 1
             after[new] += 1
             expected = special.xlogy(after, after).sum() - special.xlogy(sizes, sizes).sum()
-            change = kernels.leave_change(sizes, old) + kernels.join_change(sizes, new)
+            leave, join = size_changes(sizes)
+            change = leave[old] + join[new]
             assert change == pytest.approx(expected, rel=1e-12, abs=1e-13)
 
 

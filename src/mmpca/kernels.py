@@ -456,33 +456,6 @@ def refresh_cluster(state, q, with_tables):
                 state.tables[v, n_clusters] = np.inf
 
 
-@_jit()
-def tighten_spread(state):
-    """Set the tables' column of maxima to the largest U_qv over the clusters."""
-    n_clusters = state.sizes.size
-    for v in range(state.tables.shape[0]):
-        largest = 0.0
-        for q in range(n_clusters):
-            largest = max(largest, state.tables[v, n_clusters + 1 + q])
-        state.tables[v, n_clusters] = largest
-
-
-@_jit()
-def recount(state):
-    """Recompute sizes, counts and totals of the clusters from the labels, in place."""
-    for q in range(state.sizes.size):
-        state.sizes[q] = 0
-        state.totals[q] = 0.0
-        fill(state.counts[q], 0.0)
-    for i in range(state.labels.size):
-        q = state.labels[i]
-        state.sizes[q] += 1
-        for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
-            x = float(state.rows.data[p])
-            state.counts[q, state.rows.indices[p]] += x
-            state.totals[q] += x
-
-
 # --- one row against one cluster --------------------------------------------------------------------------------
 
 
@@ -526,13 +499,6 @@ def row_topic_counts(rows, i, beta_rows, weight, s):
             s[k] += ratio * beta_rows[v, k]
     for k in range(n_topics):
         s[k] *= weight[k]
-
-
-@_jit()
-def members_topic_counts(state, q, members, s):
-    """Write s(d) of each row of `members` under cluster q into `s` (n, K)."""
-    for b in range(members.size):
-        row_topic_counts(state.rows, members[b], state.beta_rows, state.weight[q], s[b])
 
 
 @_inner_sums()
@@ -690,26 +656,18 @@ def cluster_support(m):
     return support[:size]
 
 
-@_jit()
+@_inner()
 def leave_change(sizes, q):
     """Return the change of n_q log n_q when a row leaves cluster q."""
     n = float(sizes[q])
     return xlogx(n - 1.0) - xlogx(n)
 
 
-@_jit()
+@_inner()
 def join_change(sizes, q):
     """Return the change of n_q log n_q when a row joins cluster q."""
     n = float(sizes[q])
     return xlogx(n + 1.0) - xlogx(n)
-
-
-@_inner()
-def size_changes(sizes, leave, join):
-    """Write the changes of n_q log n_q of all clusters, (Q,) each."""
-    for q in range(sizes.size):
-        leave[q] = leave_change(sizes, q)
-        join[q] = join_change(sizes, q)
 
 
 # --- sweeps -----------------------------------------------------------------------------------------------------
@@ -784,29 +742,33 @@ def spread_row(rows, i, tables, spread):
 
 
 @_jit()
-def propose(state, min_gain, caution, last_caution, block, target, is_open, upper):
-    """Write the best move of each row of `block` against the frozen state into `target`, -1 for none.
+def propose(state, size_changes, min_gain, caution, last_caution, block, found):
+    """Write the best move of each row of `block` against the frozen state into `found.target`, -1 for none.
 
     Clusters are dropped by the true bound on their second-order term first; the rest are expanded to second order.
-    `is_open` marks the rows for which the expansion's error leaves the decision open, against staying or between
-    clusters. All bounds on errors are multiplied by `caution`. `upper` gets what each row can gain at the most,
-    with errors multiplied by `last_caution`.
+    `found.is_open` marks the rows for which the expansion's error leaves the decision open, against staying or between
+    clusters. All bounds on errors are multiplied by `caution`. `found.upper` gets what each row can gain at the most,
+    with errors multiplied by `last_caution`; what stands behind these, and is written for rows that are open only in
+    part, is explained in `expand_row`. `size_changes` (2, Q) are those of n log n for leaving and joining a cluster.
     """
     n_clusters = state.sizes.size
-    work = np.empty((3, n_clusters))
-    estimate, below, above = np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters)
+    first = np.empty(n_clusters)
     s = np.empty(state.beta.shape[0])
-    size_changes(state.sizes, work[1], work[2])
     for b in range(block.size):
         i = block[b]
-        target[b] = -1
-        is_open[b] = False
-        upper[b] = np.inf  # a row that is alone may move when another has joined it
+        found.target[b] = -1
+        found.is_open[b] = False
+        found.upper[b] = np.inf  # a row that is alone may move when another has joined it
         old = state.labels[i]
         if state.sizes[old] == 1:
             continue
-        best, rest, top = expand_row(state, i, min_gain, caution, last_caution, work, s, estimate, below, above)
-        upper[b] = max(rest, top)
+        estimate = found.estimate[b]
+        below = found.below[b]
+        above = found.above[b]
+        best, found.rest[b], top = expand_row(
+            state, i, size_changes, min_gain, caution, last_caution, first, s, estimate, below, above
+        )
+        found.upper[b] = max(found.rest[b], top)
         if best < 0:
             continue
         floor = max(min_gain, estimate[best] - below[best] - below[old])
@@ -814,40 +776,25 @@ def propose(state, min_gain, caution, last_caution, block, target, is_open, uppe
         has_stale = state.moved[old] > 0.0
         for q in range(n_clusters):
             if q != old and estimate[q] + above[q] + above[old] > floor:
-                is_open[b] |= q != best or not is_certain
+                found.is_open[b] |= q != best or not is_certain
                 has_stale |= state.moved[q] > 0.0
         # A stale cluster has no exact value to settle by: the move is proposed as it stands and weighed on applying.
-        is_open[b] &= not has_stale
+        found.is_open[b] &= not has_stale
         if estimate[best] > min_gain:
-            target[b] = best
-
-
-@_jit()
-def expand_rows(state, min_gain, caution, last_caution, rows, estimate, below, above, rest):
-    """Write the second-order gains of all moves of `rows` and their errors, each (R, Q); see `expand_row`.
-
-    What clusters that are ruled out can gain at the most goes into `rest` (R,).
-    """
-    work = np.empty((3, state.sizes.size))
-    s = np.empty(state.beta.shape[0])
-    size_changes(state.sizes, work[1], work[2])
-    for b in range(rows.size):
-        _, rest[b], _ = expand_row(
-            state, rows[b], min_gain, caution, last_caution, work, s, estimate[b], below[b], above[b]
-        )
+            found.target[b] = best
 
 
 @_inner()
-def expand_row(state, i, min_gain, caution, last_caution, work, s, estimate, below, above):
+def expand_row(state, i, size_changes, min_gain, caution, last_caution, first, s, estimate, below, above):
     """Write the second-order gains of row i and how far below and above the truth may be.
 
     The errors are those of the addition; the removal's own stand at the row's own cluster, and its change in
-    `estimate` there. Clusters that cannot gain keep minus infinity. `work` (3, Q) holds the changes of n log n for
-    leaving and joining each cluster in its second and third row; `s` (K,) is work space. Returns the best cluster,
-    -1 if none is left, and what can be gained at the most under the last caution: in clusters without an estimate,
-    and in the others.
+    `estimate` there. Clusters that cannot gain keep minus infinity. `first` (Q,) and `s` (K,) are work space. Returns
+    the best cluster, -1 if none is left, and what can be gained at the most under the last caution: in clusters
+    without an estimate, and in the others.
     """
-    first, leave, join = work[0], work[1], work[2]
+    leave = size_changes[0]
+    join = size_changes[1]
     old = state.labels[i]
     length, own, largest = screen_row(state.rows, i, state.tables, old, first)
     # The removal's second-order term grows on the way to M_old - d, at the most to twice its mean (a topic that

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmpca import engine, kernels
-from mmpca.engine.bound import responsibilities, second_order_change, topic_curvature
+from mmpca.engine.bound import responsibilities, second_order_change, size_changes, topic_curvature
+from mmpca.engine.settle import Proposals
 from mmpca.engine.sweeps import STALE_SHARE
 
 IS_COMPILED = not numba.config.DISABLE_JIT
@@ -94,7 +95,7 @@ def test_the_expanded_gain_of_a_small_row_is_the_second_order_expansion(make_pro
     state = problem.build()
     old = problem.labels[0]
     for new in {0, 1, 2} - {old}:
-        change = kernels.leave_change(state.sizes, old) + kernels.join_change(state.sizes, new)
+        change = size_changes(state.sizes)[0, old] + size_changes(state.sizes)[1, new]
         for q, sign in ((old, -1), (new, 1)):
             change += second_order_change(
                 problem.X[0].astype(float), state.counts[q], state.gamma[q], beta=state.beta, alpha=1.0, sign=sign
@@ -184,12 +185,13 @@ def test_a_move_that_the_screen_rules_out_does_not_gain(problems, data):
     problem = data.draw(problems(alphas=(1.0, 1.0, 3.0), **SIZES))
     state = problem.build()
     rows = np.flatnonzero(state.sizes[state.labels] > 1)
-    estimate, below, above = np.empty((3, len(rows), problem.n_clusters))
-    rest = np.empty(len(rows))
-    kernels.expand_rows(state, 0.0, CAUTION, CAUTION, rows, estimate, below, above, rest)
+    found = Proposals.empty(len(rows), problem.n_clusters)
+    kernels.propose(state, size_changes(state.sizes), 0.0, CAUTION, CAUTION, rows, found)
     rounding = 1e-8 * abs(state.value.sum())
-    for b, q in np.argwhere((estimate == -np.inf) & (np.arange(problem.n_clusters) != state.labels[rows][:, None])):
-        assert engine.gain(state, rows[b], q) <= min(0.0, rest[b]) + rounding
+    for b, q in np.argwhere(
+        (found.estimate == -np.inf) & (np.arange(problem.n_clusters) != state.labels[rows][:, None])
+    ):
+        assert engine.gain(state, rows[b], q) <= min(0.0, found.rest[b]) + rounding
 
 
 def test_where_there_is_no_curvature_every_move_is_left_to_the_exact_evaluator(make_problem):
@@ -200,8 +202,7 @@ def test_where_there_is_no_curvature_every_move_is_left_to_the_exact_evaluator(m
     assert np.isnan(state.curvature[:, 0, 0]).all()
     for i, q in moves(state):
         assert kernels.expanded_gain(state, i, q)[1:] == (np.inf, np.inf)
-    target, is_open = np.empty(40, dtype=np.int32), np.empty(40, dtype=np.bool_)
-    upper = np.empty(40)
-    kernels.propose(state, 0.0, 1.0, 1.0, np.arange(40), target, is_open, upper)
-    assert is_open.all()
-    assert (upper == np.inf).all()
+    found = Proposals.empty(40, state.n_clusters)
+    kernels.propose(state, size_changes(state.sizes), 0.0, 1.0, 1.0, np.arange(40), found)
+    assert found.is_open.all()
+    assert (found.upper == np.inf).all()

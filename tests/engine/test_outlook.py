@@ -5,7 +5,9 @@ import pytest
 
 from mmpca import engine, kernels
 from mmpca.engine import sweeps
+from mmpca.engine.bound import size_changes
 from mmpca.engine.outlook import Outlook
+from mmpca.engine.settle import Proposals
 
 
 def best_gain(state, i):
@@ -14,9 +16,9 @@ def best_gain(state, i):
 
 def look(state, outlook, rows):
     """Book what rows can gain at the most now, the errors of expansions four times as large as usual."""
-    target, is_open, upper = np.empty(len(rows), np.int32), np.empty(len(rows), np.bool_), np.empty(len(rows))
-    kernels.propose(state, 0.0, 1.0, 4.0, rows, target, is_open, upper)
-    outlook.book(rows, upper)
+    found = Proposals.empty(len(rows), state.n_clusters)
+    kernels.propose(state, size_changes(state.sizes), 0.0, 1.0, 4.0, rows, found)
+    outlook.book(rows, found.upper)
 
 
 def test_before_a_row_is_looked_at_it_can_gain_anything(make_problem):
@@ -65,7 +67,7 @@ def test_a_search_that_passes_over_rows_ends_where_one_that_visits_all_does(make
     problem = make_problem(1, n_rows=120, n_clusters=4, max_length=200)
     n_visited = []
     propose = kernels.propose
-    monkeypatch.setattr(kernels, "propose", lambda *a: (n_visited.append(len(a[4])), propose(*a))[1])
+    monkeypatch.setattr(kernels, "propose", lambda *a: (n_visited.append(len(a[5])), propose(*a))[1])
     state = problem.build()
     run = engine.search(state, rng=np.random.default_rng(0))
     n_sparing = sum(n_visited)

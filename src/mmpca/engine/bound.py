@@ -115,6 +115,11 @@ def size_terms(sizes: ArrayLike) -> Array:
     return np.asarray(xlogy(n, n), dtype=np.float64)
 
 
+def size_changes(sizes: NDArray[np.int64]) -> Array:
+    """Return the changes of n log n when a row leaves or joins each cluster, (2, Q)."""
+    return np.stack([size_terms(sizes - 1), size_terms(sizes + 1)]) - size_terms(sizes)
+
+
 def icl(bound: float, *, n_clusters: int, n_topics: int, n_samples: int, n_features: int) -> float:
     """Return the paper's integrated classification likelihood; larger is better.
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mmpca import kernels
 from mmpca.engine.bound import Array
 from mmpca.engine.moves import bound, refresh
-from mmpca.engine.state import State, relabel
+from mmpca.engine.state import State, relabel, tighten_spread
 from mmpca.engine.sweeps import CvemSweep, ExactSweep, ForRows, GreedySweep, Rows, Sweep
 
 Algorithm = Literal["greedy", "exact", "cvem"]
@@ -192,7 +192,7 @@ def _epoch(
         if bound(state) < before.bound - ROUNDING * abs(before.bound):
             relabel(state, before.labels, before.gamma)
             return None
-    kernels.tighten_spread(state)
+    tighten_spread(state)
     sweep.end_epoch(is_repaired=fell)
     # Without a move, only rounding can tell the bound from the last one.
     return bound(state) if before.is_left(state) else before.bound

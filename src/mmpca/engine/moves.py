@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from mmpca import kernels
+from mmpca.engine.bound import size_changes
 from mmpca.engine.state import State
 
 
@@ -32,7 +33,8 @@ def gain(state: State, i: int, q: int) -> float:
     row, change = np.array([i]), np.empty((2, 1))
     kernels.exact_changes(state, old, row, change[0])
     kernels.exact_changes(state, q, row, change[1])
-    return float(change.sum() + kernels.leave_change(state.sizes, old) + kernels.join_change(state.sizes, q))
+    leave, join = size_changes(state.sizes)
+    return float(change.sum() + leave[old] + join[q])
 
 
 def move(state: State, i: int, q: int) -> None:

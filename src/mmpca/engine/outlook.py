@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmpca.engine.bound import Array, size_terms
+from mmpca.engine.bound import Array, size_changes
 from mmpca.engine.state import State
 
 
@@ -21,7 +21,7 @@ class Outlook:
     def __init__(self, state: State) -> None:
         self.totals = np.add.reduceat(state.rows.data, state.rows.indptr[:-1], dtype=np.float64)  # (N,)
         self.upper = np.full(len(state.labels), np.inf)  # (N,)
-        self._eta, self._size_changes = np.log(state.weight), _size_changes(state.sizes)
+        self._eta, self._size_changes = np.log(state.weight), size_changes(state.sizes)
         self._travelled = [np.zeros((2, state.n_clusters))]  # after each block: by eta, and by the sizes' terms
         self._since = np.zeros(len(state.labels), dtype=np.int64)  # the place there from which `upper` is counted
 
@@ -32,10 +32,10 @@ class Outlook:
 
     def advance(self, state: State) -> None:
         """Note how far the clusters have come since the last call."""
-        eta, size_changes = np.log(state.weight), _size_changes(state.sizes)
+        eta, by_row = np.log(state.weight), size_changes(state.sizes)
         by_eta = np.abs(eta - self._eta).max(axis=1)
-        by_size = np.abs(size_changes - self._size_changes).max(axis=0)
-        self._eta, self._size_changes = eta, size_changes
+        by_size = np.abs(by_row - self._size_changes).max(axis=0)
+        self._eta, self._size_changes = eta, by_row
         self._travelled.append(self._travelled[-1] + np.stack([by_eta, by_size]))
 
     def end_epoch(self, state: State) -> None:
@@ -53,8 +53,3 @@ class Outlook:
     def forget(self) -> None:
         """Know nothing of any row."""
         self.upper[:] = np.inf
-
-
-def _size_changes(sizes: NDArray[np.int64]) -> Array:
-    """Return the changes of n log n when a row leaves or joins each cluster, (2, Q)."""
-    return np.stack([size_terms(sizes - 1), size_terms(sizes + 1)]) - size_terms(sizes)

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmpca import kernels
-from mmpca.engine.bound import Array, size_terms
+from mmpca.engine.bound import Array, responsibilities, size_terms
 from mmpca.engine.loop import Limits, climb
 from mmpca.engine.moves import bound
 from mmpca.engine.state import State, build, pooled_value, relabel
@@ -128,8 +127,7 @@ class _Halves(NamedTuple):
 def _halves(state: State, q: int) -> _Halves:
     """Cut a cluster where its rows' topic counts vary most, in the metric of the second-order gain."""
     members = np.flatnonzero(state.labels == q)
-    s = np.empty((len(members), len(state.beta)))
-    kernels.members_topic_counts(state, q, members, s)
+    s = state.rows.take(members).to_csr() @ responsibilities(state.beta, state.gamma[q])  # (n, K)
     deviation = s - s.sum(axis=1, keepdims=True) * (s.sum(axis=0) / s.sum())  # (n, K), sums to zero over the rows
     values, vectors = np.linalg.eigh(np.nan_to_num(state.curvature[q]))
     points = deviation @ (vectors * np.sqrt(np.maximum(values, 0.0)))  # (n, K)

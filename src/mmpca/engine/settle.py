@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmpca import kernels
-from mmpca.engine.bound import Array
+from mmpca.engine.bound import Array, size_changes
 from mmpca.engine.state import State
 
 Rows = NDArray[np.int64]
@@ -17,22 +18,42 @@ Rows = NDArray[np.int64]
 ROWS_PER_TASK = 16  # that a thread evaluates at a time
 
 
+class Proposals(NamedTuple):
+    """What `kernels.propose` finds for each row of a block; see there and in `kernels.expand_row`."""
+
+    target: NDArray[np.int32]  # best move, -1 for none, (R,)
+    is_open: NDArray[np.bool_]  # whether errors leave the decision open, (R,)
+    upper: Array  # what the row can gain at the most under the last caution, (R,)
+    rest: Array  # the same, in clusters without an estimate, (R,)
+    estimate: Array  # gains of the moves to each cluster; the removal's change in the row's own, (R, Q)
+    below: Array  # how far below the truth may be, for both ends of a move in the same way, (R, Q)
+    above: Array  # and how far above, (R, Q)
+
+    @classmethod
+    def empty(cls, n_rows: int, n_clusters: int) -> Self:
+        """Return room for the proposals of some rows."""
+        upper, rest = np.empty((2, n_rows))
+        return cls(
+            np.empty(n_rows, dtype=np.int32),
+            np.empty(n_rows, dtype=np.bool_),
+            upper,
+            rest,
+            *np.empty((3, n_rows, n_clusters)),
+        )
+
+
 class CloseCalls:
     """The moves of some rows, each with an estimated gain and how far below and above it the truth may be.
 
     One end of a move after the other is evaluated exactly, the more uncertain first, until the move is known to gain
-    or not: the ends in one cluster at a time, for all rows that wait for it.
+    or not: the ends in one cluster at a time, for all rows that wait for it. `ratio` is the last caution, by which
+    errors are multiplied before convergence is declared, over the one with which the moves were proposed.
     """
 
-    def __init__(self, state: State, rows: Rows, *, min_gain: float, caution: float, last_caution: float) -> None:
-        self.state, self.rows, self.min_gain = state, rows, min_gain
+    def __init__(self, state: State, rows: Rows, found: Proposals, *, min_gain: float, ratio: float) -> None:
+        self.state, self.rows, self.min_gain, self.ratio = state, rows, min_gain, ratio
         self.every, self.old = np.arange(len(rows)), state.labels[rows]
-        self.ratio = last_caution / caution
-        estimate, self.below, self.above = np.empty((3, len(rows), state.n_clusters))
-        self.rest = np.empty(len(rows))  # what clusters without an estimate can gain at the most
-        kernels.expand_rows(
-            state, min_gain, caution, last_caution, rows, estimate, self.below, self.above, self.rest
-        )  # fmt: skip
+        estimate, self.below, self.above, self.rest = found.estimate, found.below, found.above, found.rest
         is_own = np.arange(state.n_clusters) == self.old[:, None]
         self.has_estimate = (estimate > -np.inf) & ~is_own
         self.below[~self.has_estimate & ~is_own] = self.above[~self.has_estimate & ~is_own] = 0.0
@@ -90,6 +111,7 @@ class CloseCalls:
         change = np.empty(len(at))
         for_rows(partial(kernels.exact_changes, self.state, q), self.rows[at], change, size=ROWS_PER_TASK)
         is_own = self.old[at] == q
-        self.removal[at[is_own]] = change[is_own] + kernels.leave_change(self.state.sizes, q)
-        self.addition[at[~is_own], q] = change[~is_own] + kernels.join_change(self.state.sizes, q)
+        leave, join = size_changes(self.state.sizes)
+        self.removal[at[is_own]] = change[is_own] + leave[q]
+        self.addition[at[~is_own], q] = change[~is_own] + join[q]
         self.below[at, q] = self.above[at, q] = 0.0

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from mmpca import kernels
 from mmpca.counts import Counts
@@ -88,13 +89,27 @@ def relabel(state: State, labels: ArrayLike, gamma: Array | None = None) -> None
     By default they start from equal topic shares.
     """
     state.labels[:] = labels
-    kernels.recount(state)
+    _recount(state)
     state.weight[:] = 1.0 if gamma is None else np.maximum(np.exp(expected_log_theta(gamma)), kernels.LEAST_WEIGHT)
     state.curvature[:] = np.nan
     state.aged[:] = np.inf
     for q in range(state.n_clusters):
         kernels.refresh_cluster(state, q, True)
-    kernels.tighten_spread(state)
+    tighten_spread(state)
+
+
+def _recount(state: State) -> None:
+    """Recompute sizes, counts and totals of the clusters from the labels, in place."""
+    n_rows = len(state.labels)
+    members = sparse.csr_array((np.ones(n_rows), (state.labels, np.arange(n_rows))), shape=(state.n_clusters, n_rows))
+    state.sizes[:] = np.bincount(state.labels, minlength=state.n_clusters)
+    state.counts[:] = (members @ state.rows.to_csr()).toarray()
+    state.totals[:] = state.counts.sum(axis=1)
+
+
+def tighten_spread(state: State) -> None:
+    """Set the tables' column of maxima to the largest U_qv over the clusters, in place."""
+    state.tables[:, state.n_clusters] = state.tables[:, state.n_clusters + 1 :].max(axis=1)
 
 
 def pooled_value(state: State, clusters: list[int]) -> float:

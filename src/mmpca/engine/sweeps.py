@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmpca import kernels
+from mmpca.engine.bound import size_changes
 from mmpca.engine.outlook import Outlook
-from mmpca.engine.settle import CloseCalls
+from mmpca.engine.settle import CloseCalls, Proposals
 from mmpca.engine.state import State
 
 Rows = NDArray[np.int64]
@@ -95,16 +96,24 @@ class GreedySweep:
 
     def _propose(self, rows: Rows, min_gain: float, caution: float) -> NDArray[np.int32]:
         """Return the best move of each row against the frozen state, -1 for none."""
-        target, is_open = np.empty(len(rows), dtype=np.int32), np.empty(len(rows), dtype=np.bool_)
-        upper = np.empty(len(rows))
-        propose = partial(kernels.propose, self.state, min_gain, caution, self.cautions[-1])
-        self.for_rows(propose, rows, target, is_open, upper)
-        if is_open.any():
-            cautions = {"caution": caution, "last_caution": self.cautions[-1]}
-            calls = CloseCalls(self.state, rows[is_open], min_gain=min_gain, **cautions)
-            target[is_open], upper[is_open] = calls.settle(self.for_rows)
-        self.outlook.book(rows, upper)
-        return target
+        state, last = self.state, self.cautions[-1]
+        found = Proposals.empty(len(rows), state.n_clusters)
+        changes = size_changes(state.sizes)
+        self.for_rows(
+            lambda some, *arrays: kernels.propose(
+                state, changes, min_gain, caution, last, some, Proposals._make(arrays)
+            ),
+            rows,
+            *found,
+        )
+        if found.is_open.any():
+            at = np.flatnonzero(found.is_open)
+            calls = CloseCalls(
+                state, rows[at], Proposals._make(x[at] for x in found), min_gain=min_gain, ratio=last / caution
+            )  # fmt: skip
+            found.target[at], found.upper[at] = calls.settle(self.for_rows)
+        self.outlook.book(rows, found.upper)
+        return found.target
 
     def end_epoch(self, is_repaired: bool) -> None:
         """Bring what the rows can gain up to date with the clusters."""
