@@ -31,7 +31,7 @@ Callback = Callable[[int], object]
 SMOOTHING = 0.05
 MAX_PARTS = 8  # of the rows, each with sums of its own: so many threads are of use
 PART_ENTRIES = 2**14  # at least, so that a part is worth its sums
-LONGEST_LEAP = 1e4
+GROWTH = 4.0  # of the longest leap while leaps succeed
 LEAST_KEPT = 0.01  # of a probability, however far a leap would take it
 
 
@@ -160,20 +160,24 @@ class Runner:
     def __call__(self, problem: Problem, start: Mixture, limits: Limits) -> Fit:
         """Improve a mixture until it settles.
 
-        Two steps show where EM is heading; a leap goes on from there (SQUAREM, with the third step length of Varadhan
-        and Roland 2008), and a third step lands. If the objective is lower there, the leap is taken back.
+        Two steps show where EM is heading; a leap goes on from there, and a third step lands. If the objective is
+        lower there, the leap is taken back. Leaps may become longer while they succeed: SQUAREM, with the third step
+        length of Varadhan and Roland (2008).
         """
         step, n_before = Stepper(problem, self.pool), self.n_passes
-        mixture, fallback, least, change = start, start, -np.inf, np.inf
+        mixture, fallback, least, change, length, longest = start, start, -np.inf, np.inf, 1.0, 1.0
         while self.n_passes - n_before < limits.max_passes and change >= limits.tol and not self.is_stopped:
             once, objective = step(mixture, is_scored=True)
             if objective < least:
-                mixture = fallback
+                mixture, longest = fallback, max(1.0, length / GROWTH)
                 once, objective = step(mixture, is_scored=True)
                 self.n_passes += 1
+            elif length == longest:
+                longest *= GROWTH
             fallback, _ = step(once)
             least, change = objective, _distance(once, fallback)
-            mixture, _ = step(_leap(mixture, once, fallback))
+            leap, length = _leap(mixture, once, fallback, longest)
+            mixture, _ = step(leap)
             self.n_passes += 3
             self.is_stopped = self._callback is not None and bool(self._callback(self.n_passes))
         _, objective = step(mixture, is_scored=True)
@@ -187,22 +191,21 @@ def _distance(mixture: Mixture, other: Mixture) -> float:
     return 0.5 * float(np.abs(mixture.beta_rows - other.beta_rows).sum(axis=0).mean())
 
 
-def _leap(start: Mixture, once: Mixture, twice: Mixture) -> Mixture:
-    """Extrapolate two steps of EM."""
+def _leap(start: Mixture, once: Mixture, twice: Mixture, longest: float) -> tuple[Mixture, float]:
+    """Extrapolate two steps of EM; return where that leads and how long the leap is, 1 for the two steps alone."""
     slope = [b - a for a, b in zip(start, once, strict=True)]
     bend = [c - b - d for b, c, d in zip(once, twice, slope, strict=True)]
-    length = np.sqrt(_square(slope) / max(_square(bend), 1e-300))
-    length = min(max(1.0, length), LONGEST_LEAP)  # 1 is where two steps have led already
+    length = min(max(1.0, np.sqrt(_square(slope) / max(_square(bend), 1e-300))), longest)
     theta, beta_rows = (
         np.maximum(a + 2 * length * d + length**2 * e, LEAST_KEPT * c)
         for a, c, d, e in zip(start, twice, slope, bend, strict=True)
     )
-    return Mixture(theta / theta.sum(axis=1, keepdims=True), beta_rows / beta_rows.sum(axis=0))
+    return Mixture(theta / theta.sum(axis=1, keepdims=True), beta_rows / beta_rows.sum(axis=0)), length
 
 
 def _square(arrays: list[Array]) -> float:
-    """Return the sum of squares of all entries."""
-    return sum(float(np.vdot(array, array)) for array in arrays)
+    """Return the sum of squares of all entries; not by BLAS, whose threads would decide the order of the sum."""
+    return sum(float(np.einsum("ij,ij->", array, array)) for array in arrays)
 
 
 # --- topics held fixed ------------------------------------------------------------------------------------------
