@@ -14,11 +14,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import process_time
 from typing import Any, NamedTuple, TypeVar
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmpca import engine
+from mmpca.engine import loop
+from mmpca.engine.regroup import Regrouping
 
 Array = NDArray[np.float64]
 Prepared = TypeVar("Prepared")
@@ -87,6 +90,7 @@ class TimedRun(NamedTuple):
     run: engine.Run
     labels: NDArray[np.int32]
     seconds: Array  # of each epoch, the shortest of several repeats
+    regrouping: float  # of merging and splitting clusters between them, likewise
 
 
 def timed_search(
@@ -99,23 +103,43 @@ def timed_search(
 ) -> TimedRun:
     """Run the same greedy search several times from copies of a state; `options` are those of the search.
 
-    An epoch ends at the callback of its last block, so that it counts the bound of the epoch before, and not its own;
-    the last one, which looks twice before it declares convergence, counts both passes.
+    An epoch counts the visits of all rows, the refreshes and the exact bound after it; the last one, which looks twice
+    before it declares convergence, counts both passes.
     """
-    shortest, run, labels = None, None, None
+    seconds, regrouping = np.inf, np.inf
     for _ in range(repeats):
-        copy, ends = engine.copy(state), dict[int, float]()
-        start = clock()
-        run = engine.search(
-            copy,
-            rng=np.random.default_rng(seed),
-            callback=lambda progress, ends=ends: ends.update({progress.epoch: clock()}),
-            **options,
-        )
-        seconds = np.diff([start, *ends.values()])
-        shortest = seconds if shortest is None else np.minimum(shortest, seconds)
-        labels = copy.labels
-    return TimedRun(run, labels, shortest)
+        copy, watch = engine.copy(state), _StopWatch(clock)
+        with (
+            patch.object(Regrouping, "improve", watch.timed(Regrouping.improve, is_epoch=False)),
+            patch.object(loop, "_epoch", watch.timed(loop._epoch, is_epoch=True)),
+        ):
+            run = engine.search(copy, rng=np.random.default_rng(seed), **options)
+        seconds, regrouping = np.minimum(seconds, watch.epochs), min(regrouping, watch.regrouping)
+    return TimedRun(run, copy.labels, np.asarray(seconds), float(regrouping))
+
+
+class _StopWatch:
+    """Times epochs and regroupings; the epochs within a regrouping belong to that."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.clock, self.epochs, self.regrouping, self.is_regrouping = clock, list[float](), 0.0, False
+
+    def timed(self, call: Callable[..., Any], *, is_epoch: bool) -> Callable[..., Any]:
+        """Return the call with its time noted."""
+
+        def timed_call(*arguments: Any) -> Any:
+            if is_epoch and self.is_regrouping:
+                return call(*arguments)
+            start, self.is_regrouping = self.clock(), not is_epoch
+            answer = call(*arguments)
+            self.is_regrouping = False
+            if is_epoch:
+                self.epochs.append(self.clock() - start)
+            else:
+                self.regrouping += self.clock() - start
+            return answer
+
+        return timed_call
 
 
 def slope(sizes: Sequence[float], seconds: Sequence[float]) -> float:
