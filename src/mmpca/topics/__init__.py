@@ -1,11 +1,13 @@
-"""Where the search starts: topics from an LDA of the rows, rows in topic space."""
+"""Where the search starts: topics from an LDA of the rows, rows in topic space; LDA as an estimator of its own."""
 
+from mmpca.topics.estimator import LDA
 from mmpca.topics.lda import LDAFit, fit_lda, learn_topics
 from mmpca.topics.prior import PriorChoice, choose_row_prior
 from mmpca.topics.rows import topic_shares
 from mmpca.topics.splits import Split, held_out_score, split_counts
 
 __all__ = [
+    "LDA",
     "LDAFit",
     "PriorChoice",
     "Split",

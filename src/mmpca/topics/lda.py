@@ -25,8 +25,10 @@ from mmpca.topics.em import (
 from mmpca.topics.prior import GRID, N_INIT, SEARCH, choose_row_prior
 
 FINAL = Limits(max_passes=1000, tol=1e-5)
-SEARCH_WORK = 4_000_000  # entries times topics in a pass that chooses the prior
+SEARCH_WORK = 2_000_000  # entries times topics in a pass that chooses the prior
 FINAL_WORK = 40_000_000  # and in one that fits the topics
+FINAL_EFFORT = 2_000_000_000  # and in all of these together, seconds: large data stop before they settle
+LEAST_PASSES = 30  # but not before so many
 REFINING_PASSES = 3
 REFINED_ENTRIES = 2**20  # of the rows whose shares are held at a time
 
@@ -78,7 +80,8 @@ def fit_lda(
 
     The prior and the best of several starts are found on four fifths of the counts, scored on the others; from there,
     EM runs on all counts. Of large data, the prior is chosen on as many random rows as keep a pass within
-    `SEARCH_WORK`, the topics are fitted on as many as keep it within `FINAL_WORK` and refined by a few passes over all.
+    `SEARCH_WORK`; the topics are fitted on as many as keep it within `FINAL_WORK`, in no more passes than
+    `FINAL_EFFORT` affords, and refined by a few passes over all rows.
 
     Parameters
     ----------
@@ -102,7 +105,7 @@ def fit_lda(
     grid = GRID if isinstance(row_prior, str) else (float(row_prior),)
     is_present = rows.column_totals() > 0
     with threads(n_threads) as pool:
-        run, limits = Runner(pool, callback), Limits(max_passes, tol)
+        run = Runner(pool, callback)
         sample = _sample(rows, SEARCH_WORK // n_topics, rng)
         choice = choose_row_prior(
             sample, n_topics, rng=rng, grid=grid, smoothing=smoothing, n_init=n_init, is_present=is_present,
@@ -110,9 +113,9 @@ def fit_lda(
         )  # fmt: skip
         problem = Problem(rows, is_present, choice.row_prior, smoothing)
         if sample is rows:
-            fit = run(problem, choice.mixture, limits)
+            fit = run(problem, choice.mixture, Limits(max_passes, tol))
         else:
-            fit = _fit_many(problem, choice.mixture.beta_rows, rng, run, limits)
+            fit = _fit_many(problem, choice.mixture.beta_rows, rng, run, Limits(max_passes, tol))
     beta = np.ascontiguousarray(fit.mixture.beta_rows.T)
     return LDAFit(beta, choice.row_prior, choice.scores, run.n_passes, fit.converged)
 
@@ -128,8 +131,11 @@ def _sample(rows: Counts, n_entries: int, rng: np.random.Generator) -> Counts:
 
 def _fit_many(problem: Problem, beta_rows: Array, rng: np.random.Generator, run: Runner, limits: Limits) -> Fit:
     """Go on from given topics on as many rows as a pass may have, and refine on all of them."""
-    sample = _sample(problem.rows, FINAL_WORK // beta_rows.shape[1], rng)
+    n_topics = beta_rows.shape[1]
+    sample = _sample(problem.rows, FINAL_WORK // n_topics, rng)
+    affordable = max(LEAST_PASSES, FINAL_EFFORT // (sample.nnz * n_topics))
     theta = fitted_shares(sample, beta_rows, problem.row_prior, pool=run.pool)
+    limits = limits._replace(max_passes=min(limits.max_passes, affordable))
     fit = run(problem._replace(rows=sample), Mixture(theta, beta_rows), limits)
     if sample is problem.rows:
         return fit

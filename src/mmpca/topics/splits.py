@@ -49,6 +49,12 @@ def _positive(rows: Counts, data: NDArray[np.int32]) -> Counts:
     return Counts(n_before[rows.indptr], rows.indices[is_positive], data[is_positive], rows.n_features)
 
 
+def known_counts(rows: Counts, beta: Array) -> Counts:
+    """Return the counts of features that some topic (K, V) knows; rows may become empty."""
+    is_known = beta.sum(axis=0) > 0  # (V,)
+    return _positive(rows, rows.data * is_known[rows.indices])
+
+
 def held_out_score(held_out: Counts, shares: Array, beta: Array) -> float:
     """Return the mean log-likelihood of a held-out count under the topics in the shares of its row.
 
