@@ -876,10 +876,9 @@ def apply(state, block, target, is_touched, start, min_gain, stale_share):
     """Make the proposed moves that still gain, in the block's order from `start` on, in place, until a refresh is due.
 
     A move is weighed again when one of its clusters has changed since it was proposed (`is_touched` keeps book, shape
-    (Q,)): made if its gain is positive beyond the expansion's error, and left to the next epoch otherwise. A
-    refresh is due when the counts moved since a cluster's last refresh exceed `stale_share` of its total, or when a
-    close call asks for it. Returns where to go on, the cluster to refresh first (-1: none, the block is done), and the
-    number of moves.
+    (Q,)): made if its gain is positive beyond the expansion's error, and left to the next epoch otherwise, which there
+    will be. A refresh is due when the counts moved since a cluster's last refresh exceed `stale_share` of its total.
+    Returns where to go on, the cluster to refresh first (-1: none, the block is done), and the number of moves.
     """
     n_moves = 0
     for b in range(start, block.size):
@@ -889,11 +888,8 @@ def apply(state, block, target, is_touched, start, min_gain, stale_share):
         if new < 0 or new == old or state.sizes[old] == 1:
             continue
         if is_touched[old] or is_touched[new] or state.moved[old] > 0.0 or state.moved[new] > 0.0:
-            estimate, below, above = expanded_gain(state, i, new)
+            estimate, below, _ = expanded_gain(state, i, new)
             if estimate - below <= min_gain:
-                stale = old if state.moved[old] > state.moved[new] else new
-                if estimate + above > min_gain and state.moved[stale] > 0.0:
-                    return b, stale, n_moves
                 continue
         move_row(state, i, new)
         n_moves += 1
