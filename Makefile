@@ -42,8 +42,8 @@ contracts: $(VENV)/installed-dev  ## Check that rooms import only from rooms bel
 
 check: lint types contracts test  ## Everything that has to pass
 
-bench: $(VENV)/installed-dev  ## Print ratios of time and memory against rivals on the same data
-	$(BIN)/python benchmarks/bench.py
+bench: $(VENV)/installed-dev  ## Print ratios of time and memory against rivals on the same data: make bench DATA=path
+	$(BIN)/python benchmarks/bench.py $(if $(DATA),--data $(DATA)) $(OPTIONS)
 
 parity: $(VENV)/installed-dev  ## Compare with runs of the authors' R package: make parity REFERENCE=path
 	$(BIN)/python benchmarks/parity.py $(REFERENCE)

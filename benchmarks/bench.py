@@ -20,13 +20,17 @@ from threadpoolctl import threadpool_limits
 
 import mmpca
 from growth import growth_rows
+from lda import topic_rows
 from measure import Row
+from prior import prior_rows
 from processes import first_call_rows, memory_rows
 from speed import corpus_rows, epochs_against_product, exact_against_greedy, lda_against_greedy, two_threads, warm_up
 
 BENCHMARKS = {
     "exact": exact_against_greedy,
     "lda": lda_against_greedy,
+    "topics": topic_rows,
+    "prior": prior_rows,
     "corpus": corpus_rows,
     "epochs": epochs_against_product,
     "memory": memory_rows,
@@ -46,7 +50,8 @@ def main() -> None:
         warm_up()
         for name in options.only or BENCHMARKS:
             Console(stderr=True).print(f"{name} ...")
-            rows += BENCHMARKS[name](options.quick, options.repeats or (1 if options.quick else 3))
+            more = {"data": options.data} if name == "topics" else {}
+            rows += BENCHMARKS[name](options.quick, options.repeats or (1 if options.quick else 3), **more)
     Console(width=None if sys.stdout.isatty() else WIDTH).print(table(rows, options.quick))
     path = store(rows, options)
     print(f"written to {path.relative_to(path.parents[2])}")
@@ -58,6 +63,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="smaller data, one repeat; what needs size is not judged")
     parser.add_argument("--only", action="append", choices=BENCHMARKS, metavar="NAME",
                         help=f"run this one, may be repeated: {', '.join(BENCHMARKS)}")  # fmt: skip
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="text sets that topics are compared on")
     parser.add_argument("--repeats", type=int, help="take the best of so many (default: 3, with --quick 1)")
     return parser.parse_args()
 

@@ -178,6 +178,7 @@ def test_topics_from_samples_of_the_rows_are_close_to_those_of_all(data, rows, m
     """The prior from a fifth of the rows; the topics from all of them, or from a half, then refined."""
     full = learn(rows)
     monkeypatch.setattr(lda, "SEARCH_WORK", rows.nnz * N_TOPICS // 5)
+    monkeypatch.setattr(lda, "SEARCH_COVER", 1)
     monkeypatch.setattr(lda, "FINAL_WORK", int(final_share * rows.nnz * N_TOPICS))
     sampled = learn(rows)
     assert not np.array_equal(sampled, full)
@@ -195,6 +196,14 @@ def test_a_sample_keeps_within_the_limit_and_uses_most_of_it(rows, share):
     assert limit - 2 * np.diff(rows.indptr).max() < sample.nnz <= limit
 
 
+def test_large_data_have_as_many_passes_as_the_effort_allows_and_not_too_few():
+    limits = em.Limits(max_passes=500, tol=1e-4)
+    assert lda._affordable(limits, 10, 1_000) == limits._replace(max_passes=100)
+    assert lda._affordable(limits, 10, 1_000_000) == limits
+    assert lda._affordable(limits, 1_000, 10).max_passes == lda.LEAST_PASSES
+    assert lda._affordable(em.Limits(5, 0.0), 1_000, 10).max_passes == 5
+
+
 def test_all_rows_are_used_where_they_fit(rows):
     assert lda._sample(rows, rows.nnz, np.random.default_rng(0)) is rows
 
@@ -203,6 +212,7 @@ def test_refining_uses_the_rows_and_features_outside_the_sample(rows, monkeypatc
     """One row is sampled at least; with one topic the result is then known."""
     expected = learn(rows, 1)
     monkeypatch.setattr(lda, "SEARCH_WORK", 1)
+    monkeypatch.setattr(lda, "SEARCH_COVER", 0)
     monkeypatch.setattr(lda, "FINAL_WORK", 1)
     monkeypatch.setattr(lda, "REFINED_ENTRIES", rows.nnz // 3)
     assert lda._sample(rows, 1, np.random.default_rng(0)).n_rows == 1

@@ -25,10 +25,15 @@ from mmpca.topics.em import (
 from mmpca.topics.prior import GRID, N_INIT, SEARCH, choose_row_prior
 
 FINAL = Limits(max_passes=1000, tol=1e-5)
-SEARCH_WORK = 2_000_000  # entries times topics in a pass that chooses the prior
-FINAL_WORK = 40_000_000  # and in one that fits the topics
-FINAL_EFFORT = 2_000_000_000  # and in all of these together, seconds: large data stop before they settle
-LEAST_PASSES = 30  # but not before so many
+# Work is counted in entries times topics: about 300 million a second.
+SEARCH_WORK = 2_000_000  # of a pass that chooses the prior
+SEARCH_COVER = (
+    25  # entries a feature that such a pass has at least: thinner data want a stronger prior than all of them
+)
+SEARCH_EFFORT = 400_000_000  # of all passes of such a run
+FINAL_WORK = 40_000_000  # of a pass that fits the topics
+FINAL_EFFORT = 2_000_000_000  # of all these passes: large data stop before they settle
+LEAST_PASSES = 60  # but not before so many
 REFINING_PASSES = 3
 REFINED_ENTRIES = 2**20  # of the rows whose shares are held at a time
 
@@ -80,8 +85,8 @@ def fit_lda(
 
     The prior and the best of several starts are found on four fifths of the counts, scored on the others; from there,
     EM runs on all counts. Of large data, the prior is chosen on as many random rows as keep a pass within
-    `SEARCH_WORK`; the topics are fitted on as many as keep it within `FINAL_WORK`, in no more passes than
-    `FINAL_EFFORT` affords, and refined by a few passes over all rows.
+    `SEARCH_WORK` or have `SEARCH_COVER` entries a feature; the topics are fitted on as many as keep it within
+    `FINAL_WORK`, in no more passes than `FINAL_EFFORT` affords, and refined by a few passes over all rows.
 
     Parameters
     ----------
@@ -106,10 +111,11 @@ def fit_lda(
     is_present = rows.column_totals() > 0
     with threads(n_threads) as pool:
         run = Runner(pool, callback)
-        sample = _sample(rows, SEARCH_WORK // n_topics, rng)
+        sample = _sample(rows, max(SEARCH_WORK // n_topics, SEARCH_COVER * int(is_present.sum())), rng)
+        limits = Limits(min(SEARCH.max_passes, max_passes), max(SEARCH.tol, tol))
         choice = choose_row_prior(
             sample, n_topics, rng=rng, grid=grid, smoothing=smoothing, n_init=n_init, is_present=is_present,
-            limits=Limits(min(SEARCH.max_passes, max_passes), max(SEARCH.tol, tol)), run=run,
+            limits=_affordable(limits, sample.nnz * n_topics, SEARCH_EFFORT), run=run,
         )  # fmt: skip
         problem = Problem(rows, is_present, choice.row_prior, smoothing)
         if sample is rows:
@@ -129,13 +135,17 @@ def _sample(rows: Counts, n_entries: int, rng: np.random.Generator) -> Counts:
     return rows.take(np.sort(order[: max(1, n_taken)]))
 
 
+def _affordable(limits: Limits, work: int, effort: int) -> Limits:
+    """Return limits with no more passes of the given work than the effort is enough for."""
+    return limits._replace(max_passes=min(limits.max_passes, max(LEAST_PASSES, effort // work)))
+
+
 def _fit_many(problem: Problem, beta_rows: Array, rng: np.random.Generator, run: Runner, limits: Limits) -> Fit:
     """Go on from given topics on as many rows as a pass may have, and refine on all of them."""
     n_topics = beta_rows.shape[1]
     sample = _sample(problem.rows, FINAL_WORK // n_topics, rng)
-    affordable = max(LEAST_PASSES, FINAL_EFFORT // (sample.nnz * n_topics))
     theta = fitted_shares(sample, beta_rows, problem.row_prior, pool=run.pool)
-    limits = limits._replace(max_passes=min(limits.max_passes, affordable))
+    limits = _affordable(limits, sample.nnz * n_topics, FINAL_EFFORT)
     fit = run(problem._replace(rows=sample), Mixture(theta, beta_rows), limits)
     if sample is problem.rows:
         return fit
