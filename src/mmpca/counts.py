@@ -85,6 +85,13 @@ class Counts(NamedTuple):
         selected = np.arange(self.n_rows)[rows if isinstance(rows, slice) else np.asarray(rows)]
         return _counts(self.to_csr()[selected])
 
+    def group_sums(self, groups: NDArray[np.integer[Any]], n_groups: int) -> NDArray[np.float64]:
+        """Return the sums of the rows of each group, shape (n_groups, n_features); `groups` numbers that of each row."""
+        shape = n_groups, self.n_rows
+        members = sparse.csr_array((np.ones(self.n_rows), (groups, np.arange(self.n_rows))), shape=shape)
+        sums: NDArray[np.float64] = (members @ self.to_csr()).toarray()
+        return sums
+
     def to_csr(self) -> sparse.csr_array:
         """Return the counts as a SciPy array that shares `indices` and `data`.
 

@@ -84,7 +84,7 @@ def test_fitted_attributes_are_those_of_the_documentation(model, attributes_of):
     documented = {
         "labels_", "weights_", "components_", "cluster_topics_", "cluster_topic_params_", "bound_", "icl_",
         "refit_bound_", "bound_history_", "n_epochs_", "converged_", "n_features_in_",
-        "starts_", "overdispersion_", "cluster_overdispersion_",
+        "starts_", "overdispersion_", "cluster_overdispersion_", "cluster_counts_",
     }  # fmt: skip
     assert attributes_of(model).keys() == documented
     assert all(f"\n    {name} : " in MMPCA.__doc__ for name in documented)
@@ -502,3 +502,19 @@ def test_verbose_reports_each_start_and_then_each_epoch_through_the_logger(X, mo
 
 def test_verbose_does_not_change_the_fit(X, model, caplog, same_fit):
     same_fit(messages(caplog, X, 2)[0], model)
+
+
+# --- the clusters' hierarchy ------------------------------------------------------------------------------------
+
+
+def test_clusters_merge_down_to_one_from_the_bound_of_the_model(X, model, scratch_bound):
+    path = model.merge_path()
+    assert path.bounds[-1] == pytest.approx(model.refit_bound_, rel=1e-9)
+    for n in (1, 2, 3):
+        labels = path.groups(n)[model.labels_]
+        assert path.bounds[n - 1] == pytest.approx(scratch_bound(X, labels, beta=model.components_), rel=1e-9)
+
+
+def test_cluster_counts_are_the_sums_of_their_rows(X, model):
+    for q, counts in enumerate(model.cluster_counts_):
+        np.testing.assert_array_equal(counts, X[model.labels_ == q].sum(axis=0))

@@ -5,14 +5,17 @@ The engine starts from what it is given: counts, labels, topics. Five verbs stan
 """
 
 from mmpca.engine.bound import icl
+from mmpca.engine.hierarchy import MergePath, merge_path
 from mmpca.engine.loop import Algorithm, Progress, Run
 from mmpca.engine.moves import bound, gain, move, refresh
+from mmpca.engine.regroup import merged_once, split_once
 from mmpca.engine.search import search
 from mmpca.engine.soft import anneal, vbem
-from mmpca.engine.state import State, build, check, copy, relabel
+from mmpca.engine.state import State, build, check, copy, of_sums, relabel
 
 __all__ = [
     "Algorithm",
+    "MergePath",
     "Progress",
     "Run",
     "State",
@@ -23,9 +26,13 @@ __all__ = [
     "copy",
     "gain",
     "icl",
+    "merge_path",
+    "merged_once",
     "move",
+    "of_sums",
     "refresh",
     "relabel",
     "search",
+    "split_once",
     "vbem",
 ]

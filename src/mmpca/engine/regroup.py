@@ -34,6 +34,23 @@ class Split(NamedTuple):
     members: NDArray[np.int64]  # rows of the cluster that was split
 
 
+def merged_once(state: State) -> NDArray[np.int32]:
+    """Return labels with one cluster less: the two whose merge loses least put together."""
+    kept, freed = Regrouping(state, tol=0.0).merges()[0].clusters
+    labels = np.where(state.labels == freed, kept, state.labels)
+    return np.where(labels > freed, labels - 1, labels).astype(np.int32)
+
+
+def split_once(state: State, *, tol: float) -> NDArray[np.int32]:
+    """Return labels with one cluster more: that whose split gains most taken apart."""
+    labels = state.labels.copy()
+    split = Regrouping(state, tol=tol).splits(at_least=-np.inf)[0]
+    # Rows that are all alike cannot be split well; one of the largest cluster makes a start.
+    leaving = split.leaving if len(split.leaving) else np.flatnonzero(labels == state.sizes.argmax())[:1]
+    labels[leaving] = state.n_clusters
+    return labels
+
+
 class Regrouping:
     """Merges and splits of a state's clusters; splits are remembered for clusters that stay what they are."""
 
@@ -50,8 +67,8 @@ class Regrouping:
         if self.state.n_clusters < 3:
             return False
         before, labels, gamma = bound(self.state), self.state.labels.copy(), self.state.gamma.copy()
-        merges = self._merges()
-        splits = self._best_splits(at_least=merges[0].loss)
+        merges = self.merges()
+        splits = self.splits(at_least=merges[0].loss)
         chosen = list(_pairs(merges, splits, self.tol * abs(before)))
         if not chosen:
             return False
@@ -63,13 +80,13 @@ class Regrouping:
         relabel(self.state, labels, gamma)
         return True
 
-    def _merges(self) -> list[Merge]:
+    def merges(self) -> list[Merge]:
         """Return the merges that seem to lose least, the least loss first."""
         loss = _merge_losses(self.state)
         pairs = sorted(combinations(range(self.state.n_clusters), 2), key=lambda pair: loss[pair])
         return sorted(Merge(_loss(self.state, pair), pair) for pair in pairs[: self.state.n_clusters])
 
-    def _best_splits(self, at_least: float) -> list[Split]:
+    def splits(self, at_least: float) -> list[Split]:
         """Return splits of the clusters where they promise most, the largest gain first.
 
         Those that will not gain `at_least` are given up on the way.

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from mmpca import kernels
 from mmpca.counts import Counts
@@ -58,9 +57,35 @@ def build(rows: Counts, labels: ArrayLike, *, n_clusters: int, beta: Array, alph
     beta : array of shape (K, V)
     alpha : float
     """
+    state = _blank(rows, labels, n_clusters, beta, alpha)
+    relabel(state, state.labels)
+    return state
+
+
+def of_sums(counts: Array, sizes: ArrayLike, *, beta: Array, alpha: float) -> State:
+    """Return a state of clusters whose rows are not at hand: it has a bound and merges, but no moves.
+
+    Parameters
+    ----------
+    counts : array of shape (Q, V)
+        Sums of the rows of each cluster.
+    sizes : array-like of int, shape (Q,)
+        Rows in each cluster.
+    beta : array of shape (K, V)
+    alpha : float
+    """
+    none = Counts(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32), counts.shape[1])
+    state = _blank(none, np.zeros(0), len(counts), beta, alpha)
+    state.counts[:], state.sizes[:], state.totals[:] = counts, sizes, counts.sum(axis=1)
+    _renew(state, None)
+    return state
+
+
+def _blank(rows: Counts, labels: ArrayLike, n_clusters: int, beta: Array, alpha: float) -> State:
+    """Return a state whose clusters are still to be counted and refreshed."""
     n_topics, n_features = beta.shape
     beta = np.ascontiguousarray(beta, dtype=np.float64)
-    state = State(
+    return State(
         rows=rows,
         alpha=float(alpha),
         beta=beta,
@@ -79,8 +104,6 @@ def build(rows: Counts, labels: ArrayLike, *, n_clusters: int, beta: Array, alph
         moved=np.zeros(n_clusters),
         aged=np.zeros(n_clusters),
     )
-    relabel(state, state.labels)
-    return state
 
 
 def relabel(state: State, labels: ArrayLike, gamma: Array | None = None) -> None:
@@ -90,6 +113,11 @@ def relabel(state: State, labels: ArrayLike, gamma: Array | None = None) -> None
     """
     state.labels[:] = labels
     _recount(state)
+    _renew(state, gamma)
+
+
+def _renew(state: State, gamma: Array | None) -> None:
+    """Make every cluster fresh, in place, from its counts alone."""
     state.weight[:] = 1.0 if gamma is None else np.maximum(np.exp(expected_log_theta(gamma)), kernels.LEAST_WEIGHT)
     state.curvature[:] = np.nan
     state.aged[:] = np.inf
@@ -100,10 +128,8 @@ def relabel(state: State, labels: ArrayLike, gamma: Array | None = None) -> None
 
 def _recount(state: State) -> None:
     """Recompute sizes, counts and totals of the clusters from the labels, in place."""
-    n_rows = len(state.labels)
-    members = sparse.csr_array((np.ones(n_rows), (state.labels, np.arange(n_rows))), shape=(state.n_clusters, n_rows))
     state.sizes[:] = np.bincount(state.labels, minlength=state.n_clusters)
-    state.counts[:] = (members @ state.rows.to_csr()).toarray()
+    state.counts[:] = state.rows.group_sums(state.labels, state.n_clusters)
     state.totals[:] = state.counts.sum(axis=1)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +20,7 @@ from mmpca import engine
 from mmpca.counts import Counts, as_counts, square_root
 from mmpca.engine.refit import refit_topics
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning
-from mmpca.model import constraints, prediction, starts
+from mmpca.model import constraints, files, prediction, starts
 from mmpca.model.dispersion import advice, overdispersion
 from mmpca.topics import learn_topics, topic_shares
 
@@ -91,6 +92,8 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         Cluster of each row.
     weights_ : ndarray of shape (n_clusters,)
         Share of the rows in each cluster (pi).
+    cluster_counts_ : ndarray of shape (n_clusters, n_features)
+        Sums of the rows of each cluster; of square roots with ``stabilize="sqrt"``.
     components_ : ndarray of shape (n_topics, n_features)
         Topics (beta), re-estimated with `refit_topics`. Features that never occur have probability zero, unless
         `topics` were given with another and are not re-estimated.
@@ -144,6 +147,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
 
     labels_: NDArray[np.int32]
     weights_: Array
+    cluster_counts_: Array
     components_: Array
     cluster_topics_: Array
     cluster_topic_params_: Array
@@ -294,6 +298,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         sizes = {"n_clusters": self.n_clusters, "n_topics": self.n_topics, "n_samples": rows.n_rows}
         return {
             "labels_": best.labels,
+            "cluster_counts_": rows.group_sums(best.labels, self.n_clusters),
             "weights_": best.weights,
             "bound_": best.bound,
             "icl_": engine.icl(best.bound, **sizes, n_features=n_present),
@@ -397,6 +402,24 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         check_is_fitted(self)
         return topic_shares(self._counts(X, reset=False), self.components_, prior=float(self.topic_prior))
 
+    def merge_path(self) -> engine.MergePath:
+        """Merge the clusters pairwise, each time the two whose merge costs the bound least, down to one.
+
+        The topics are `components_`, held fixed; the bound at the full number of clusters is `refit_bound_`.
+
+        Returns
+        -------
+        MergePath
+            `linkage` of shape (n_clusters - 1, 4) for :func:`scipy.cluster.hierarchy.dendrogram`, `bounds` of 1, 2, ...
+            clusters, and `groups(n)`, the group of each cluster when n are left: ``path.groups(3)[model.labels_]``
+            are labels of three clusters.
+        """
+        check_is_fitted(self)
+        sizes = np.bincount(self.labels_, minlength=self.n_clusters)
+        return engine.merge_path(
+            engine.of_sums(self.cluster_counts_, sizes, beta=self.components_, alpha=float(self.topic_prior))
+        )
+
     def sample(
         self,
         n_samples: int = 1,
@@ -432,6 +455,21 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             random_state=random_state,
         )
         return drawn.X, drawn.labels
+
+    def save(self, path: str | os.PathLike[str], *, text: Mapping[str, Any] | None = None) -> None:
+        """Write the fitted model to a file that :func:`mmpca.load` reads; docs/model-file.md describes it.
+
+        The file takes the place of an older one at a stroke: a crash in the middle leaves that as it was. All
+        parameters and fitted attributes are kept, but for a `random_state` that is not an int: it becomes None.
+
+        Parameters
+        ----------
+        path : path
+            By custom with the ending ``.mmpca``.
+        text : mapping, optional
+            How texts became counts, as :meth:`mmpca.text.CountTexts.settings` tells it, to be kept with the model.
+        """
+        files.save(self, path, text=text)
 
     def _joint(self, X: Any) -> Array:
         """Return the joint log-likelihood of rows and clusters, (N, Q)."""
