@@ -7,7 +7,7 @@ shares, which are overfitted already; counts that were held out can.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,13 +22,21 @@ N_INIT = 3
 SEARCH = Limits(max_passes=200, tol=1e-4)  # enough to compare priors: the fit that follows goes on
 
 
-class PriorChoice(NamedTuple):
-    """A row prior, how it and its rivals did, and what was fitted with it to the counts that were kept."""
+class Attempt(NamedTuple):
+    """What was fitted to the counts that were kept, and how likely it makes the others."""
 
     row_prior: float
-    score: float  # of the mixture: the highest
-    scores: dict[float, float]  # held-out score of each prior that was tried, from the first start
+    score: float
     mixture: Mixture
+
+
+class PriorChoice(NamedTuple):
+    """The best attempt, and how the first start did under each prior that was tried."""
+
+    row_prior: float
+    score: float  # mean log-likelihood of a held-out count: also to compare numbers of topics
+    mixture: Mixture
+    scores: dict[float, float]
 
 
 def choose_row_prior(
@@ -66,31 +74,39 @@ def choose_row_prior(
     run : Runner, optional
         Brings threads and a callback.
     """
+    run = Runner() if run is None else run
     split = split_counts(rows, rng)
     is_present = rows.column_totals() > 0 if is_present is None else is_present
     problem = Problem(split.kept, is_present, grid[0], smoothing)
-    run = Runner() if run is None else run
 
-    def attempt(row_prior: float, start: Mixture) -> tuple[float, Mixture]:
+    def attempt(row_prior: float, start: Mixture) -> Attempt:
         mixture = run(problem._replace(row_prior=row_prior), start, limits).mixture
-        return held_out_score(split.held_out, mixture.theta, mixture.beta_rows.T), mixture
+        return Attempt(row_prior, held_out_score(split.held_out, mixture.theta, mixture.beta_rows.T), mixture)
 
-    position = len(grid) // 2
-    score, mixture = attempt(grid[position], random_mixture(problem, n_topics, rng))
-    scores = {grid[position]: score}
-    for way in (1, -1):
-        while 0 <= position + way < len(grid) and not run.is_stopped:
-            new_score, new_mixture = attempt(grid[position + way], mixture)
-            scores[grid[position + way]] = new_score
-            if new_score <= score:
-                break
-            position, score, mixture = position + way, new_score, new_mixture
-        if len(scores) > 2:  # it went up: what is below was passed already
-            break
+    tried = _walk(grid, random_mixture(problem, n_topics, rng), attempt, run)
+    best = max(tried, key=lambda one: one.score)  # the first of equals
     for _ in range(n_init - 1):
-        if run.is_stopped:
+        if not run.is_stopped:
+            rival = attempt(best.row_prior, random_mixture(problem, n_topics, rng))
+            best = max(best, rival, key=lambda one: one.score)
+    return PriorChoice(*best, {one.row_prior: one.score for one in tried})
+
+
+def _walk(
+    grid: Sequence[float], start: Mixture, attempt: Callable[[float, Mixture], Attempt], run: Runner
+) -> list[Attempt]:
+    """Return what was tried along the grid: up from its middle while the score rises, or else down."""
+    middle = len(grid) // 2
+    tried = [attempt(grid[middle], start)]
+    for way in (grid[middle + 1 :], grid[:middle][::-1]):
+        best = tried[0]
+        for row_prior in way:
+            if run.is_stopped:
+                return tried
+            tried.append(attempt(row_prior, best.mixture))
+            if tried[-1].score <= best.score:
+                break
+            best = tried[-1]
+        if best is not tried[0]:  # on the way up it got better: what is below was passed already
             break
-        new_score, new_mixture = attempt(grid[position], random_mixture(problem, n_topics, rng))
-        if new_score > score:
-            score, mixture = new_score, new_mixture
-    return PriorChoice(grid[position], score, scores, mixture)
+    return tried

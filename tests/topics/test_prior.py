@@ -1,0 +1,98 @@
+"""The row prior that is chosen: what predicts held-out counts, strong where rows mix and weak where they do not."""
+
+import numpy as np
+import pytest
+
+from mmpca.counts import as_counts
+from mmpca.simulate import sparse_topics
+from mmpca.topics import choose_row_prior, held_out_score, prior, split_counts
+from mmpca.topics.em import Limits, Runner
+
+
+def simulated(concentration, n_topics=3, n_samples=150, seed=0):
+    """Return rows whose shares are Dirichlet with a given concentration, each with its own."""
+    topics = sparse_topics(n_topics, 60, 0.1, random_state=seed)
+    shares = np.random.default_rng(seed).dirichlet(np.full(n_topics, concentration), size=n_samples)
+    return as_counts(np.random.default_rng(seed + 1).multinomial(100, shares @ topics))
+
+
+def choose(rows, n_topics=3, seed=0, **options):
+    return choose_row_prior(rows, n_topics, rng=np.random.default_rng(seed), **options)
+
+
+def test_rows_that_mix_all_topics_get_a_stronger_prior_than_rows_of_single_ones():
+    weak, strong = choose(simulated(0.1)), choose(simulated(30.0))
+    assert weak.row_prior <= 0.3
+    assert strong.row_prior >= 10
+
+
+def test_the_score_is_that_of_the_mixture_on_what_was_held_out():
+    rows = simulated(1.0)
+    choice = choose(rows)
+    held_out = split_counts(rows, np.random.default_rng(0)).held_out
+    expected = held_out_score(held_out, choice.mixture.theta, choice.mixture.beta_rows.T)
+    assert choice.score == pytest.approx(expected, rel=1e-12)
+    assert choice.score >= choice.scores[choice.row_prior] == max(choice.scores.values())
+
+
+def test_more_starts_score_at_least_as_high():
+    rows = simulated(1.0, n_topics=6)
+    scores = [choose(rows, 6, n_init=n_init, limits=Limits(15, 0.0)).score for n_init in (1, 2, 5)]
+    assert scores == sorted(scores)
+
+
+@pytest.mark.parametrize("n_topics", [2, 3])
+def test_held_out_counts_tell_the_number_of_topics(n_topics):
+    rows = simulated(1.0, n_topics=n_topics, n_samples=300)
+    scores = {k: choose(rows, k).score for k in (1, 2, 3, 4)}
+    assert max(scores, key=scores.__getitem__) == n_topics
+
+
+def test_features_of_other_rows_may_be_allowed_for():
+    rows = simulated(1.0)
+    is_present = np.ones(60, dtype=bool)
+    assert (choose(rows, is_present=is_present).mixture.beta_rows > 0).all()
+    absent = rows.column_totals() == 0
+    assert absent.any()
+    assert (choose(rows).mixture.beta_rows[absent] == 0).all()
+
+
+# --- the walk ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("best", "expected"),
+    [
+        (1.0, [3.0, 10.0, 1.0, 0.3]),
+        (0.1, [3.0, 10.0, 1.0, 0.3, 0.1]),
+        (3.0, [3.0, 10.0, 1.0]),
+        (10.0, [3.0, 10.0, 30.0]),
+        (100.0, [3.0, 10.0, 30.0, 100.0]),
+    ],
+)
+def test_the_walk_goes_where_the_score_rises_and_one_step_beyond(best, expected):
+    starts = []
+
+    def attempt(row_prior, start):
+        starts.append(start)
+        return prior.Attempt(row_prior, -abs(np.log(row_prior / best)), row_prior)
+
+    tried = prior._walk(prior.GRID, "random", attempt, Runner())
+    assert [one.row_prior for one in tried] == expected
+    assert starts[0] == "random"
+    assert all(
+        abs(prior.GRID.index(a) - prior.GRID.index(b)) == 1 for a, b in zip(starts[1:], expected[1:], strict=True)
+    )
+
+
+def test_a_grid_of_one_is_no_walk():
+    choice = choose(simulated(1.0), grid=(2.0,))
+    assert choice.row_prior == 2.0
+    assert list(choice.scores) == [2.0]
+
+
+def test_a_stop_ends_the_walk_and_the_starts():
+    run = Runner(callback=lambda n_passes: n_passes >= 3)
+    choice = choose(simulated(1.0), run=run)
+    assert run.n_passes == 3
+    assert list(choice.scores) == [3.0]
