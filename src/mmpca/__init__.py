@@ -3,16 +3,16 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mmpca.model import MMPCA
+    from mmpca.model import MMPCA, load
 
-__all__ = ["MMPCA", "__version__"]
+__all__ = ["MMPCA", "__version__", "load"]
 __version__ = "0.1.0.dev0"
 
 
 def __getattr__(name: str) -> Any:
     """Import what is asked for when it is asked for: the command line's help needs no numba."""
-    if name == "MMPCA":
-        from mmpca.model import MMPCA
+    if name in ("MMPCA", "load"):
+        from mmpca import model
 
-        return MMPCA
+        return getattr(model, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

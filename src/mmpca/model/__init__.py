@@ -1,5 +1,6 @@
 """The MMPCA estimator."""
 
 from mmpca.model.estimator import MMPCA
+from mmpca.model.loading import ModelFile, load, read_model
 
-__all__ = ["MMPCA"]
+__all__ = ["MMPCA", "ModelFile", "load", "read_model"]
