@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mmpca.model import MMPCA, load
+    from mmpca.selection import MMPCASearch
 
-__all__ = ["MMPCA", "__version__", "load"]
+__all__ = ["MMPCA", "MMPCASearch", "__version__", "load"]
 __version__ = "0.1.0.dev0"
 
 
@@ -15,4 +16,8 @@ def __getattr__(name: str) -> Any:
         from mmpca import model
 
         return getattr(model, name)
+    if name == "MMPCASearch":
+        from mmpca.selection import MMPCASearch
+
+        return MMPCASearch
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from reprlib import repr as short_repr
 from typing import Any, NamedTuple
@@ -27,7 +27,8 @@ class Rule(NamedTuple):
     expected: str
 
 
-def _is_integer(value: Any, least: int) -> bool:
+def is_integer(value: Any, least: int) -> bool:
+    """Tell whether a value is a whole number, and not below the least."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
@@ -46,8 +47,8 @@ def _is_array(value: Any) -> bool:
 
 
 RULES: dict[str, Rule] = {
-    "n_clusters": Rule(lambda value: _is_integer(value, 1), "a whole number of at least 1"),
-    "n_topics": Rule(lambda value: _is_integer(value, 1), "a whole number of at least 1"),
+    "n_clusters": Rule(lambda value: is_integer(value, 1), "a whole number of at least 1"),
+    "n_topics": Rule(lambda value: is_integer(value, 1), "a whole number of at least 1"),
     "topics": Rule(
         lambda value: _is_array(value) or value in TOPICS,
         'one of "lda", "random", or an array of shape (n_topics, n_features)',
@@ -59,24 +60,24 @@ RULES: dict[str, Rule] = {
         'one of "auto", "random", "kmeans", "anneal", or an array of labels of shape (n_samples,)',
     ),
     "n_init": Rule(
-        lambda value: (isinstance(value, str) and value == "auto") or _is_integer(value, 1),
+        lambda value: (isinstance(value, str) and value == "auto") or is_integer(value, 1),
         '"auto" or a whole number of at least 1',
     ),
     "algorithm": Rule(lambda value: isinstance(value, str) and value in ALGORITHMS, f"one of {ALGORITHMS}"),
     "stabilize": Rule(lambda value: value is None or (isinstance(value, str) and value == "sqrt"), 'None or "sqrt"'),
-    "max_epochs": Rule(lambda value: _is_integer(value, 0), "a whole number of at least 0"),
+    "max_epochs": Rule(lambda value: is_integer(value, 0), "a whole number of at least 0"),
     "tol": Rule(lambda value: _is_real(value, 0.0), "a finite number of at least 0"),
     "refit_topics": Rule(lambda value: isinstance(value, bool | np.bool_), "True or False"),
     "n_jobs": Rule(
-        lambda value: value is None or (_is_integer(value, -(2**31)) and value != 0), "None or a whole number but 0"
+        lambda value: value is None or (is_integer(value, -(2**31)) and value != 0), "None or a whole number but 0"
     ),
-    "verbose": Rule(lambda value: isinstance(value, bool) or _is_integer(value, 0), "a whole number of at least 0"),
+    "verbose": Rule(lambda value: isinstance(value, bool) or is_integer(value, 0), "a whole number of at least 0"),
 }
 
 
-def check_parameters(parameters: dict[str, Any]) -> None:
+def check_parameters(parameters: Mapping[str, Any], rules: Mapping[str, Rule] = RULES) -> None:
     """Raise ValueError for the first parameter that breaks its rule."""
-    for name, rule in RULES.items():
+    for name, rule in rules.items():
         value = parameters[name]
         if not rule.holds(value):
             shown = f"an array of shape {np.shape(value)}" if _is_array(value) else short_repr(value)

@@ -213,12 +213,9 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         -------
         self
         """
-        parameters = self.get_params(deep=False)
-        constraints.check_parameters(parameters)
         # The data are checked in the name of another model, so that a refusal leaves this one as it was.
-        checked = type(self)(**parameters)
-        rows = checked._counts(X, reset=True)
-        constraints.check_sizes(rows, self.n_clusters, self.n_topics)
+        checked = type(self)(**self.get_params(deep=False))
+        rows = checked.checked_counts(X)
         seeds = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31)).spawn(2)
         beta = self._topics(rows, np.random.default_rng(seeds[0]))
         plan = self._plan(rows.n_rows)
@@ -241,6 +238,13 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         self._warn(is_interrupted, len(outcomes))
         return self
 
+    def checked_counts(self, X: Any) -> Counts:
+        """Return data as counts that this model can be fitted to, or say why not; square roots with `stabilize`."""
+        constraints.check_parameters(self.get_params(deep=False))
+        rows = self._counts(X, reset=True)
+        constraints.check_sizes(rows, self.n_clusters, self.n_topics)
+        return rows
+
     def _counts(self, X: Any, *, reset: bool) -> Counts:
         """Return X as counts, checked against what the model was fitted to, empty rows refused in fitting."""
         X = validate_data(
@@ -258,7 +262,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             beta = np.zeros((self.n_topics, rows.n_features))
             beta[:, column_totals > 0] = rng.dirichlet(np.ones((column_totals > 0).sum()), self.n_topics)
             return beta
-        return learn_topics(rows, self.n_topics, rng=rng)
+        return learn_topics(rows, self.n_topics, rng=rng, n_threads=effective_n_jobs(self.n_jobs))
 
     def _plan(self, n_samples: int) -> starts.Plan:
         """Return how many starts to make at the most, and when to stop before."""

@@ -144,7 +144,8 @@ class LDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         for name, value in vars(checked).items():
             setattr(self, name, value)
-        self.components_, self.row_prior_, self.prior_scores_, self.n_passes_, self.converged_ = fit
+        self.components_, self.row_prior_, self.prior_scores_ = fit.beta, fit.row_prior, fit.scores
+        self.n_passes_, self.converged_ = fit.n_passes, fit.converged
         return self
 
     def transform(self, X: Any) -> Array:

@@ -43,7 +43,8 @@ class LDAFit(NamedTuple):
 
     beta: Array  # (K, V), rows sum to one; zero for features that never occur
     row_prior: float
-    scores: dict[float, float]  # held-out score of each row prior that was tried
+    score: float  # mean log-likelihood of a held-out count under what was fitted to the others
+    scores: dict[float, float]  # the same for each row prior that was tried, from the first start
     n_passes: int  # over all runs
     converged: bool  # whether the last run settled
 
@@ -123,7 +124,7 @@ def fit_lda(
         else:
             fit = _fit_many(problem, choice.mixture.beta_rows, rng, run, Limits(max_passes, tol))
     beta = np.ascontiguousarray(fit.mixture.beta_rows.T)
-    return LDAFit(beta, choice.row_prior, choice.scores, run.n_passes, fit.converged)
+    return LDAFit(beta, choice.row_prior, choice.score, choice.scores, run.n_passes, fit.converged)
 
 
 def _sample(rows: Counts, n_entries: int, rng: np.random.Generator) -> Counts:

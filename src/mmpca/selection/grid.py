@@ -1,0 +1,111 @@
+"""All cells of a grid, in parallel, remembered in a store."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from joblib import Parallel, delayed
+
+from mmpca.counts import Counts
+from mmpca.selection.cells import Cell, Options, Topics, fresh_cell, learn, walk
+from mmpca.selection.store import Store
+
+Numbers = tuple[int, ...]
+
+
+class GridProgress(NamedTuple):
+    """Where a search of the grid stands."""
+
+    stage: str  # "topics", "cells" or "neighbours"
+    n_done: int  # parts of all stages
+    n_parts: int
+    seconds_left: float  # as if all parts took equally long; NaN before the first
+
+
+class GridFit(NamedTuple):
+    """What a search of the grid found."""
+
+    topics: dict[int, Topics]  # by K
+    cells: dict[tuple[int, int], Cell]  # by (Q, K)
+    is_complete: bool  # False after Ctrl-C
+
+
+class Grid(NamedTuple):
+    """Numbers of clusters and topics to fit, and how."""
+
+    rows: Counts
+    n_clusters: Numbers  # ascending
+    n_topics: Numbers  # ascending
+    options: Options
+    store: Store
+
+    def fit(self, n_jobs: int | None, callback: Callable[[GridProgress], object] | None = None) -> GridFit:
+        """Fit all cells: topics for each K, fresh starts for each cell, then the walks along Q.
+
+        The result depends neither on `n_jobs` nor on what the store knew already. Ctrl-C ends it with the cells that
+        are finished, if there are any.
+        """
+        found = GridFit({}, {}, is_complete=True)
+        tell = _Teller(callback, len(self.n_topics) * (len(self.n_clusters) + 2))
+        try:
+            for n_topics, topics in self._each("topics", _topics, [(k,) for k in self.n_topics], n_jobs, tell):
+                found.topics[n_topics[0]] = topics
+            pairs = [(k, q) for k in self.n_topics for q in self.n_clusters]
+            tasks = [(k, q, found.topics[k]) for k, q in pairs]
+            for (k, q, _), cell in self._each("cells", _fresh, tasks, n_jobs, tell):
+                found.cells[q, k] = cell
+            walks = [(k, found.topics[k], {q: found.cells[q, k] for q in self.n_clusters}) for k in self.n_topics]
+            for (k, *_), cells in self._each("neighbours", _walk, walks, n_jobs, tell):
+                found.cells.update({(q, k): cell for q, cell in cells.items()})
+        except KeyboardInterrupt:
+            if not found.cells:
+                raise
+            return found._replace(is_complete=False)
+        return found
+
+    def _each(
+        self, stage: str, work: Callable[..., Any], tasks: list[tuple[Any, ...]], n_jobs: int | None, tell: _Teller
+    ) -> Iterator[tuple[tuple[Any, ...], Any]]:
+        """Yield each task with its result, in their order."""
+        tell(stage, 0)
+        results = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(work)(self, *task) for task in tasks)
+        for task, result in zip(tasks, results, strict=True):
+            tell(stage, 1)
+            yield task, result
+
+
+def _topics(grid: Grid, n_topics: int) -> Topics:
+    return grid.store.remember(f"topics-{n_topics}", Topics, lambda: learn(grid.rows, n_topics, grid.options))
+
+
+def _fresh(grid: Grid, n_topics: int, n_clusters: int, topics: Topics) -> Cell:
+    compute = partial(fresh_cell, grid.rows, topics, n_clusters, grid.options)
+    return grid.store.remember(f"fresh-{n_clusters}-{n_topics}", Cell, compute)
+
+
+def _walk(grid: Grid, n_topics: int, topics: Topics, fresh: dict[int, Cell]) -> dict[int, Cell]:
+    # What a walk finds depends on all cells on its way.
+    way_of = hashlib.sha256(repr(grid.n_clusters).encode()).hexdigest()[:8]
+
+    def remember(way: str, n_clusters: int, compute: Callable[[], Cell]) -> Cell:
+        return grid.store.remember(f"{way}-{way_of}-{n_clusters}-{n_topics}", Cell, compute)
+
+    return walk(grid.rows, topics, fresh, grid.options, remember)
+
+
+class _Teller:
+    """Tells the callback how far it is, and how long it may take."""
+
+    def __init__(self, callback: Callable[[GridProgress], object] | None, n_parts: int) -> None:
+        self.callback, self.n_parts, self.n_done = callback, n_parts, 0
+        self.began = perf_counter()
+
+    def __call__(self, stage: str, n_new: int) -> None:
+        self.n_done += n_new
+        if self.callback is not None:
+            each = (perf_counter() - self.began) / self.n_done if self.n_done else float("nan")
+            self.callback(GridProgress(stage, self.n_done, self.n_parts, each * (self.n_parts - self.n_done)))

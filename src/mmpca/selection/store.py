@@ -1,0 +1,101 @@
+"""A folder that keeps what a search of the grid has finished, so that a second run goes on where the first ended.
+
+It holds ``search.json``, which says to what data and options it belongs, and one ``.npz`` file for each finished part:
+``topics-K``, ``fresh-Q-K``, and ``up-...`` and ``down-...`` for cells improved by their neighbours'. Files appear
+complete or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+from zipfile import BadZipFile
+
+import numpy as np
+
+from mmpca.counts import Counts
+from mmpca.errors import StoreError
+
+SCHEMA = 1
+Part = TypeVar("Part", bound=NamedTuple)
+
+
+def fingerprint(rows: Counts) -> str:
+    """Return a checksum of counts."""
+    digest = hashlib.sha256(repr((rows.n_rows, rows.n_features)).encode())
+    for array in (rows.indptr, rows.indices, rows.data):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+class Store:
+    """Finished parts of one search in a folder; without a folder, nothing is kept."""
+
+    def __init__(self, folder: str | os.PathLike[str] | None) -> None:
+        self.folder = None if folder is None else Path(folder)
+
+    def open(self, belongs_to: dict[str, Any]) -> None:
+        """Make the folder, or refuse one that belongs to other data or options."""
+        if self.folder is None:
+            return
+        content = {"schema": SCHEMA} | belongs_to
+        path = self.folder / "search.json"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if path.exists():
+                self._compare(json.loads(path.read_text(encoding="utf-8")), content)
+            self._write(path, lambda part: part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            if isinstance(error, StoreError):
+                raise
+            raise StoreError(
+                f"store must be a folder that can be written to, but {self.folder} is not: {error}. "
+                "Give another folder, or None to keep nothing."
+            ) from error
+
+    def _compare(self, found: dict[str, Any], expected: dict[str, Any]) -> None:
+        for name, value in expected.items():
+            if found.get(name) != value:
+                raise StoreError(
+                    f"store {self.folder} belongs to another search: its {name} is {found.get(name)!r}, here it is "
+                    f"{value!r}. Give another folder, or the data and options that it was made with."
+                )
+
+    def remember(self, name: str, kind: Callable[..., Part], compute: Callable[[], Part]) -> Part:
+        """Return a part from the folder, or compute it and put it there."""
+        if self.folder is None:
+            return compute()
+        path = self.folder / f"{name}.npz"
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                return kind(**{key: _plain(array) for key, array in arrays.items()})
+        except (OSError, TypeError, ValueError, BadZipFile):  # not there, or not ours: it is made anew
+            part = compute()
+        arrays = {key: np.asarray(value) for key, value in part._asdict().items()}
+        self._write(path, lambda temporary: _save(temporary, arrays))
+        return part
+
+    def _write(self, path: Path, write: Callable[[Path], object]) -> None:
+        """Write a file beside its place and move it there."""
+        part = path.with_name(f"{path.name}.{os.getpid()}.part")
+        try:
+            write(part)
+            os.replace(part, path)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _save(path: Path, arrays: dict[str, Any]) -> None:
+    with path.open("wb") as file:  # given a name, NumPy would add an ending of its own
+        np.savez(file, **arrays)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _plain(array: Any) -> Any:
+    """Return an array, or the Python value of one without dimensions."""
+    return array.item() if array.ndim == 0 else array
