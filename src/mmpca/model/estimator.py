@@ -20,7 +20,7 @@ from mmpca import engine
 from mmpca.counts import Counts, as_counts, square_root
 from mmpca.engine.refit import refit_topics
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning
-from mmpca.model import constraints, files, prediction, starts
+from mmpca.model import constraints, explanation, files, prediction, starts
 from mmpca.model.dispersion import advice, overdispersion
 from mmpca.topics import learn_topics, topic_shares
 
@@ -459,6 +459,61 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             random_state=random_state,
         )
         return drawn.X, drawn.labels
+
+    def explain(
+        self,
+        X: Any,
+        rows: ArrayLike | None = None,
+        *,
+        labels: ArrayLike | None = None,
+        n_features: int = 10,
+    ) -> list[explanation.Explanation]:
+        """Tell why rows are in their clusters: odds of the alternatives, and what speaks for and against.
+
+        The parameters of the fit are taken as they are. A row that was fitted has pulled its cluster with it a little,
+        so that its own cluster looks somewhat better than to a new row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+        rows : array of int, optional
+            Numbers of the rows to explain; all by default.
+        labels : array of int, shape (n_samples,), optional
+            Clusters to explain, `labels_` for the X that was fitted; the most probable ones by default.
+        n_features : int, default=10
+            Features to list on each side at the most.
+
+        Returns
+        -------
+        list of Explanation
+            One for each row: cluster, probability, verdict, runner_up, margin (nats), alternatives, evidence_for,
+            evidence_against, from_sizes, from_others.
+
+        Examples
+        --------
+        >>> from mmpca import MMPCA
+        >>> from mmpca.simulate import paper_design
+        >>> data = paper_design(n_samples=100, random_state=0)
+        >>> model = MMPCA(6, 4, n_init=1, random_state=0).fit(data.X)
+        >>> why = model.explain(data.X, [3], n_features=2)[0]
+        >>> bool(why.cluster == model.predict(data.X)[3])
+        True
+        >>> why.verdict
+        'clear'
+        >>> total = sum(part.nats for part in why.evidence_for + why.evidence_against)
+        >>> abs(total + why.from_sizes + why.from_others - why.margin) < 1e-9
+        True
+        """
+        check_is_fitted(self)
+        mixture = explanation.Mixture(
+            self.components_,
+            self.cluster_topics_,
+            self.weights_,
+            self.overdispersion_,
+            getattr(self, "feature_names_in_", None),
+        )
+        counts = self._counts(X, reset=False)
+        return explanation.explain(counts, mixture, rows=rows, labels=labels, n_features=n_features)
 
     def save(self, path: str | os.PathLike[str], *, text: Mapping[str, Any] | None = None) -> None:
         """Write the fitted model to a file that :func:`mmpca.load` reads; docs/model-file.md describes it.

@@ -11,14 +11,20 @@ from mmpca.counts import Counts
 Array = NDArray[np.float64]
 
 
+def log_profiles(topics: Array, cluster_topics: Array) -> Array:
+    """Return log (theta_q beta)_v, shape (Q, V); zero for features that no topic knows, which thereby say nothing."""
+    profiles = cluster_topics @ topics
+    logs: Array = np.log(profiles, out=np.zeros_like(profiles), where=profiles > 0)
+    return logs
+
+
 def joint_log_likelihood(rows: Counts, topics: Array, cluster_topics: Array, weights: Array) -> Array:
     """Return log pi_q + sum_v x_iv log (theta_q beta)_v, shape (N, Q).
 
     Multinomial coefficients, which no cluster changes, are left out, and so are features that no topic knows.
     """
-    profiles = cluster_topics @ topics  # (Q, V)
-    log_profiles = np.log(profiles, out=np.zeros_like(profiles), where=profiles > 0)
-    scores: Array = rows.to_csr() @ np.ascontiguousarray(log_profiles.T) + np.log(weights)
+    table = np.ascontiguousarray(log_profiles(topics, cluster_topics).T)  # (V, Q)
+    scores: Array = rows.to_csr() @ table + np.log(weights)
     return scores
 
 
