@@ -30,10 +30,10 @@ N_TOPICS = 20
 QUICK_ROWS = 600
 SKLEARN_PASSES = 30
 TOMOTOPY_PASSES = 1000
-# Row prior and smoothing: the defaults, and what is usual for texts.
-SKLEARN_PRIORS = ((None, None), (0.1, 0.1), (0.3, 0.1))
-# tomotopy fits its row prior itself, every tenth pass.
-TOMOTOPY_SMOOTHINGS = (0.01, 0.05, 0.2)
+# Row prior and smoothing: the defaults, and others up to the largest that it allows.
+SKLEARN_PRIORS = ((None, None), (0.3, 0.1), (1.0, 0.3), (1.0, 1.0))
+# tomotopy fits its row prior itself, every tenth pass; of its smoothing, up to where the score falls again.
+TOMOTOPY_SMOOTHINGS = (0.01, 0.05, 0.2, 0.5)
 
 
 class Topics(NamedTuple):
