@@ -9,7 +9,7 @@ JOBS ?= 2
 DATA ?=
 RESULTS ?= benchmarks/results/accuracy
 
-.PHONY: demo test lint types contracts check bench parity accuracy test-oldest clean help
+.PHONY: demo test lint types contracts check bench parity accuracy selection-study test-oldest clean help
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -51,6 +51,9 @@ parity: $(VENV)/installed-dev  ## Compare with runs of the authors' R package: m
 accuracy: $(VENV)/installed-dev  ## Compare labels with the truth, resumable: make accuracy SEEDS=5 JOBS=2 DATA=path
 	$(BIN)/python benchmarks/accuracy.py --seeds $(SEEDS) --jobs $(JOBS) --results $(RESULTS) \
 	    $(if $(DATA),--data $(DATA)) $(if $(wildcard $(REFERENCE)),--reference $(REFERENCE)) $(OPTIONS)
+
+selection-study: $(VENV)/installed-dev  ## See how often the criteria choose the true (Q, K), resumable
+	$(BIN)/python benchmarks/selection_study.py --jobs $(JOBS) $(OPTIONS)
 
 test-oldest:  ## Run the tests on the oldest versions that pyproject.toml allows
 	$(PYTHON) -m venv .venv-oldest

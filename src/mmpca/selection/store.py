@@ -71,9 +71,9 @@ class Store:
             return compute()
         path = self.folder / f"{name}.npz"
         try:
-            with np.load(path, allow_pickle=False) as arrays:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 return kind(**{key: _plain(array) for key, array in arrays.items()})
-        except (OSError, TypeError, ValueError, BadZipFile):  # not there, or not ours: it is made anew
+        except (OSError, EOFError, TypeError, ValueError, BadZipFile):  # not there, or not ours: it is made anew
             part = compute()
         arrays = {key: np.asarray(value) for key, value in part._asdict().items()}
         self._write(path, lambda temporary: _save(temporary, arrays))

@@ -1,0 +1,155 @@
+"""How often each criterion finds the true numbers of clusters and topics, resumable: `make selection-study`.
+
+The first study is the paper's table: its design, balanced and not, with and without noise. The second has other
+truths, sizes, lengths and topics. Each data set is searched once; all criteria choose from the same cells.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from time import process_time
+from typing import NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from bench import revision
+from ledger import Ledger, Numbers, run_all
+from mmpca.selection import CRITERIA, MMPCASearch
+from mmpca.simulate import Simulation, paper_design, simulate_mmpca, sparse_topics
+
+RESULTS = Path(__file__).with_name("results") / "selection"
+BALANCES, NOISES = (1.0, 0.85, 0.7), (0.0, 0.2)
+TRUTHS, WIDTHS, LENGTHS, CONCENTRATIONS = ((3, 3), (4, 2), (8, 5), (10, 6)), (300, 2000), (80, 400), (0.05, 0.5)
+REQUIRED = {(1.0, 0.0, "icl"): 0.95, (0.85, 0.0, "icl"): 0.9} | {
+    (balance, noise, "predictive"): 0.95 if noise == 0 else 0.9 for balance in BALANCES for noise in NOISES
+}
+
+
+class Paper(NamedTuple):
+    """A data set of the paper's design."""
+
+    balance: float
+    noise: float
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """The name of its file."""
+        return f"paper-b{self.balance:g}-e{self.noise:g}-s{self.seed}"
+
+    def run(self) -> Numbers:
+        """Return what each criterion chooses on the paper's grid."""
+        data = paper_design(noise=self.noise, balance=self.balance, random_state=1000 + self.seed)
+        return choices(data, range(2, 9), range(2, 6), self.seed)
+
+
+class Other(NamedTuple):
+    """A data set with another truth; topic shares are drawn evenly."""
+
+    n_clusters: int
+    n_topics: int
+    n_features: int
+    length: int
+    concentration: float
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """The name of its file."""
+        return "other-" + "-".join(f"{value:g}" for value in self)
+
+    def run(self) -> Numbers:
+        """Return what each criterion chooses on a grid around the truth."""
+        rng = np.random.default_rng([self.seed, *map(int, self[:4]), int(100 * self.concentration)])
+        data = simulate_mmpca(
+            400,
+            topics=sparse_topics(self.n_topics, self.n_features, concentration=self.concentration, random_state=rng),
+            cluster_topics=rng.dirichlet(np.ones(self.n_topics), self.n_clusters),
+            lengths=np.maximum(1, rng.poisson(self.length, 400)),
+            random_state=rng,
+        )
+        around = (range(max(1, n - reach), n + reach + 1) for n, reach in ((self.n_clusters, 3), (self.n_topics, 2)))
+        return choices(data, *around, self.seed)
+
+
+def choices(data: Simulation, n_clusters: Sequence[int], n_topics: Sequence[int], seed: int) -> Numbers:
+    """Return the choice of each criterion, and the time of the search."""
+    start = process_time()
+    search = MMPCASearch(n_clusters, n_topics, random_state=seed).fit(data.X)
+    numbers = {"seconds": process_time() - start}
+    for criterion in CRITERIA:
+        best = int(search.results_[criterion].argmax())
+        numbers[f"{criterion}_q"] = int(search.results_["n_clusters"][best])
+        numbers[f"{criterion}_k"] = int(search.results_["n_topics"][best])
+    return numbers
+
+
+def share_right(found: Sequence[Numbers], criterion: str, truth: tuple[int, int]) -> float:
+    """Return how often a criterion is right."""
+    return float(np.mean([(numbers[f"{criterion}_q"], numbers[f"{criterion}_k"]) == truth for numbers in found]))
+
+
+def paper_table(results: dict[Paper, Numbers]) -> tuple[Table, bool]:
+    """Return the first study, and whether what is required holds."""
+    table = Table(
+        "balance", "noise", "data sets", *CRITERIA, "required", "holds", title="the paper's design: share right"
+    )
+    holds = True
+    for balance, noise in product(BALANCES, NOISES):
+        found = [numbers for task, numbers in results.items() if (task.balance, task.noise) == (balance, noise)]
+        shares = {criterion: share_right(found, criterion, (6, 4)) for criterion in CRITERIA}
+        needed = {c: REQUIRED[balance, noise, c] for c in CRITERIA if (balance, noise, c) in REQUIRED}
+        is_met = all(shares[criterion] >= least for criterion, least in needed.items())
+        holds &= is_met
+        table.add_row(
+            f"{balance:g}", f"{noise:g}", str(len(found)), *(f"{shares[c]:.2f}" for c in CRITERIA),
+            ", ".join(f"{c} >= {least:g}" for c, least in needed.items()), "yes" if is_met else "[bold red]no[/]",
+        )  # fmt: skip
+    return table, holds
+
+
+def other_table(results: dict[Other, Numbers]) -> tuple[Table, bool]:
+    """Return the second study by each of its factors, and whether the new criterion is right as often as `icl`."""
+    table = Table("factor", "value", "data sets", *CRITERIA, title="other truths: share right")
+    factors = {"(Q, K)": lambda t: (t.n_clusters, t.n_topics), "features": lambda t: t.n_features,
+               "length": lambda t: t.length, "topics": lambda t: t.concentration, "all": lambda _: ""}  # fmt: skip
+    right = {
+        c: [(x[f"{c}_q"], x[f"{c}_k"]) == (t.n_clusters, t.n_topics) for t, x in results.items()] for c in CRITERIA
+    }
+    for name, value_of in factors.items():
+        values = [value_of(task) for task in results]
+        for value in dict.fromkeys(values):
+            at = [p for p, other in enumerate(values) if other == value]
+            table.add_row(name, str(value), str(len(at)), *(f"{np.mean(np.array(right[c])[at]):.2f}" for c in CRITERIA))
+    return table, sum(right["predictive"]) >= sum(right["icl"])
+
+
+def main() -> int:
+    """Run what is missing and print both studies."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=20, help="data sets for each cell of the paper's table")
+    parser.add_argument("--other-seeds", type=int, default=3, help="data sets for each of the 32 other truths")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    console, ledger = Console(width=None if sys.stdout.isatty() else 120), Ledger(options.results, revision())
+    paper = [Paper(*cell, seed) for seed in range(options.seeds) for cell in product(BALANCES, NOISES)]
+    cells = product(TRUTHS, WIDTHS, LENGTHS, CONCENTRATIONS)
+    others = [Other(*cell[0], *cell[1:], seed) for cell in cells for seed in range(options.other_seeds)]
+    holds = True
+    for tasks, table_of in ((paper, paper_table), (others, other_table)):
+        if tasks:
+            table, is_met = table_of(run_all(tasks, ledger, n_jobs=options.jobs, console=console))
+            console.print(table)
+            holds &= is_met
+    return 0 if holds else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
