@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mmpca import __version__
 from mmpca.errors import ModelFileError
 from mmpca.model import constraints, schema
 from mmpca.model.archive import Arrays, Manifest, read_archive, write_archive
@@ -89,7 +88,7 @@ def save(model: MMPCA, path: str | os.PathLike[str], *, text: Mapping[str, Any] 
 
 
 def _versions() -> dict[str, str]:
-    return {"python": platform.python_version(), "mmpca": __version__} | {name: version(name) for name in PACKAGES}
+    return {"python": platform.python_version(), "mmpca": version("mmpca")} | {name: version(name) for name in PACKAGES}
 
 
 def _plain_parameter(name: str, value: Any) -> Any:
@@ -132,7 +131,7 @@ def _check_version(manifest: Manifest) -> None:
     if number > SCHEMA:
         writer = _writer(manifest)
         raise ModelFileError(
-            f"The file has schema {number}, but mmpca {__version__} reads schema {SCHEMA} and older. "
+            f"The file has schema {number}, but mmpca {version('mmpca')} reads schema {SCHEMA} and older. "
             + (f"Install 'mmpca>={writer}', which wrote it." if writer else "Install a newer mmpca.")
         )
     if number < SCHEMA and number not in UPGRADES:

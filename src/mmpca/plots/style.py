@@ -1,0 +1,32 @@
+"""What all figures have in common; the only place that imports matplotlib."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart, the darkest first.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+SEQUENTIAL = "viridis"
+EMPHASIS = "#D55E00"
+
+
+def new_axes(ax: Axes | None, width: float = 5.0, height: float = 3.6) -> Axes:
+    """Return the axes, or those of a new figure of so many inches."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError('Figures need matplotlib. Install it with: pip install "mmpca[plots]"') from error
+    return plt.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def tidy(ax: Axes) -> None:
+    """Take away what carries no information."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="y", color="0.9", linewidth=0.8)
+    ax.set_axisbelow(True)
