@@ -7,17 +7,22 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCKS = [
+    pytest.param(page, block, id=f"{page.stem}-{number}")
+    for page in PAGES
+    for number, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL))
+]
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
-def test_a_code_block_of_the_readme_runs(block, capsys):
-    exec(compile(block, "README.md", "exec"), {})
+@pytest.mark.parametrize(("page", "block"), BLOCKS)
+def test_a_code_block_of_the_documents_runs(page, block, capsys):
+    exec(compile(block, page.name, "exec"), {})
     assert capsys.readouterr().out
 
 
 def test_the_readme_has_code_to_run_and_names_the_two_commands():
-    assert BLOCKS
+    assert "```python" in README
     assert "make demo" in README
     assert "make test" in README
 
