@@ -1,0 +1,48 @@
+"""Options of ``mmpca explain``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mmpca.cli import options
+
+
+def explain(
+    model: options.Model,
+    input: options.Input,
+    row: Annotated[
+        list[str] | None,
+        typer.Option("--row", "-r", help="Name or number (from 0) of a row; may be repeated.", show_default=False),
+    ] = None,
+    n_features: Annotated[int, typer.Option("--features", "-n", min=0, help="Features to list on each side.")] = 8,
+    json: options.Json = False,
+    format: options.FormatOption = None,
+    row_names: options.RowNames = None,
+    feature_names: options.FeatureNames = None,
+    transpose: options.Transpose = None,
+    layer: options.Layer = None,
+    text: options.Text = False,
+    text_column: options.TextColumn = None,
+) -> None:
+    """Tell why rows are in their clusters: how sure it is, and which features speak for and against.
+
+    Without --row, the three least sure rows are explained. Evidence is in nats: one nat is a factor of 2.7 in the odds.
+
+    For example:
+
+      mmpca explain counts.mmpca counts.mtx --row 17 --row 23
+
+      mmpca explain reports.mmpca reports/ --row letter_04.txt --features 5
+    """
+    from mmpca.cli.explain import run
+
+    run(
+        model,
+        input,
+        rows=row or [],
+        n_features=n_features,
+        as_json=json,
+        how=options.InputOptions(format, row_names, feature_names, transpose, layer, text, text_column),
+    )

@@ -1,0 +1,176 @@
+"""``mmpca fit``: from an input to a model file and labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from mmpca.cli import screen
+from mmpca.cli.fitting import Fit, watched_fit
+from mmpca.cli.guard import INTERRUPTED
+from mmpca.cli.inputs import Data, read_data
+from mmpca.cli.options import InputOptions, TextOptions
+from mmpca.cli.quiet import without_name_warnings
+from mmpca.cli.tables import records, write_table
+from mmpca.errors import CountsError
+from mmpca.model import MMPCA
+from mmpca.model.prediction import log_profiles
+
+FEATURES_SHOWN = 8
+
+
+class Output(NamedTuple):
+    """Where results go."""
+
+    model: Path | None
+    labels: Path | None
+    as_json: bool
+
+
+def run(
+    path: Path,
+    *,
+    parameters: dict[str, Any],
+    output: Output,
+    drop_empty: bool,
+    how: InputOptions,
+    counting: TextOptions,
+) -> None:
+    """Read, fit, write and show; leave with code 130 if Ctrl-C cut the search short."""
+    data = read_data(path, how, counting)
+    remarks = list(data.table.notes)
+    data = _without_empty_rows(data, path, remarks) if drop_empty else data
+    model = MMPCA(**parameters)
+    went = watched_fit(model, data.X, screen.err())
+    if data.table.feature_names is not None:
+        # What a data frame would have given: scikit-learn has no sparse one.
+        model.feature_names_in_ = np.array([str(name) for name in data.table.feature_names], dtype=object)
+    labels = label_table(model, data)
+    if output.model is not None:
+        model.save(output.model, text=data.text)
+    if output.labels is not None:
+        write_table(output.labels, labels)
+    screen.notes(remarks + went.notes)
+    if output.as_json:
+        screen.print_json(_document(model, went, output, labels))
+    else:
+        _show(screen.out(), model, went, output)
+    if went.is_interrupted:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _without_empty_rows(data: Data, path: Path, remarks: list[str]) -> Data:
+    """Return the rows that have counts; how many have none is added to the remarks, in place."""
+    filled = np.flatnonzero(np.diff(data.X.indptr))
+    n_empty = data.X.shape[0] - filled.size
+    if filled.size == 0:
+        raise CountsError(f"{path}: no row has any counts. For texts, see whether --words or --max-share leave any.")
+    if n_empty:
+        remarks.append(f"{n_empty:,} rows without counts were left out and have no label.")
+    return data.take(filled)
+
+
+def label_table(model: MMPCA, data: Data) -> dict[str, list[Any]]:
+    """Return name, cluster and probability of each fitted row."""
+    with without_name_warnings():
+        probabilities = model.predict_proba(data.X)  # (N, Q)
+    own = np.take_along_axis(probabilities, model.labels_[:, None].astype(np.intp), axis=1)[:, 0]
+    return {"row": data.row_names(), "cluster": model.labels_.tolist(), "probability": own.round(6).tolist()}
+
+
+def _document(model: MMPCA, went: Fit, output: Output, labels: dict[str, list[Any]]) -> dict[str, Any]:
+    names = _names(model)
+    return {
+        "n_clusters": len(model.weights_),
+        "n_topics": len(model.components_),
+        "bound": model.bound_,
+        "icl": model.icl_,
+        "converged": model.converged_,
+        "interrupted": went.is_interrupted,
+        "epochs": model.n_epochs_,
+        "seconds": went.seconds,
+        "overdispersion": None if np.isnan(model.overdispersion_) else model.overdispersion_,
+        "clusters": [
+            {"cluster": q, "rows": int(size), "features": [names[v] for v in features]}
+            for q, (size, features) in enumerate(zip(_sizes(model), characteristic_features(model), strict=True))
+        ],
+        "cluster_topics": model.cluster_topics_.tolist(),
+        "topics": [[names[v] for v in _top(topic)] for topic in model.components_],
+        "model": None if output.model is None else str(output.model),
+        "labels": records(labels) if output.labels is None else str(output.labels),
+        "notes": went.notes,
+    }
+
+
+def _show(console: Console, model: MMPCA, went: Fit, output: Output) -> None:
+    ending = "no single move improves it" if model.converged_ else "interrupted" if went.is_interrupted else "stopped"
+    console.print(
+        f"bound [bold]{model.bound_:,.1f}[/] ({ending}), ICL [bold]{model.icl_:,.1f}[/], best of {len(model.starts_)} "
+        f"starts in {went.seconds:.1f} s",
+        highlight=False,
+    )
+    console.print(_cluster_table(model))
+    console.print(_topic_table(model))
+    for path, what in ((output.model, "model"), (output.labels, "labels")):
+        if path is not None:
+            console.print(f"{what} written to {path}", highlight=False, markup=False, soft_wrap=True)
+    if output.model is None and output.labels is None:
+        console.print("Nothing was written: add --model and --labels to keep this.", style="yellow")
+
+
+def _cluster_table(model: MMPCA) -> Table:
+    """Return size, topic shares and characteristic features of each cluster."""
+    names = _names(model)
+    title = "Clusters: size, shares of the topics, features that set them apart"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    for name in ("cluster", "rows"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("topics", max_width=30)
+    table.add_column("features")
+    for q, (size, features) in enumerate(zip(_sizes(model), characteristic_features(model), strict=True)):
+        shares = model.cluster_topics_[q]
+        main = [k for k in np.argsort(-shares, kind="stable")[:3] if shares[k] >= 0.05]
+        told = ", ".join(f"{k}: {shares[k]:.0%}" for k in main)
+        table.add_row(str(q), f"{size:,}", told, ", ".join(names[v] for v in features))
+    return table
+
+
+def _topic_table(model: MMPCA) -> Table:
+    names = _names(model)
+    table = Table(title="Topics: most probable features, in per cent", title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("topic", justify="right", no_wrap=True)
+    table.add_column("features")
+    for k, topic in enumerate(model.components_):
+        table.add_row(str(k), ", ".join(f"{names[v]} {100 * topic[v]:.1f}" for v in _top(topic)))
+    return table
+
+
+def _names(model: MMPCA) -> list[str]:
+    known = getattr(model, "feature_names_in_", None)
+    return [f"feature {v}" for v in range(model.n_features_in_)] if known is None else known.tolist()
+
+
+def _sizes(model: MMPCA) -> NDArray[np.intp]:
+    return np.bincount(model.labels_, minlength=len(model.weights_))
+
+
+def _top(scores: NDArray[np.float64]) -> list[int]:
+    """Return the features with the highest scores, those without a positive one left out."""
+    order = np.argsort(-scores, kind="stable")[:FEATURES_SHOWN]
+    return [int(v) for v in order if scores[v] > 0]
+
+
+def characteristic_features(model: MMPCA) -> list[list[int]]:
+    """Return for each cluster the features whose share there, in nats, exceeds that of all rows most."""
+    profiles = model.cluster_topics_ @ model.components_  # (Q, V)
+    logs = log_profiles(model.components_, model.cluster_topics_)
+    common = model.weights_ @ profiles
+    excess = profiles * (logs - np.log(np.where(common > 0, common, 1.0)))
+    return [_top(scores) for scores in excess]

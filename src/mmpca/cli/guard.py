@@ -1,0 +1,54 @@
+"""Exit codes, and no traceback for what is the input's fault.
+
+0 fine; 1 the input or the result was refused; 2 the command was used in a wrong way; 130 interrupted by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import typer
+
+FINE, REFUSED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+# Refusals of this package are ValueErrors; the others come from the system and from libraries that are not installed.
+_REFUSALS = (ValueError, OSError, ImportError, MemoryError, OverflowError)
+
+
+def guarded(command: Command) -> Command:
+    """Let a command end with a message and an exit code where its input is refused or Ctrl-C comes."""
+
+    @functools.wraps(command)
+    def run(*arguments: Any, **options: Any) -> Any:
+        try:
+            return command(*arguments, **options)
+        except BrokenPipeError:
+            raise  # the reader of the output has left: nobody to tell
+        except _REFUSALS as error:
+            _say("error", _message(error))
+            raise typer.Exit(REFUSED) from None
+        except KeyboardInterrupt:
+            _say("interrupted", "Nothing was written.")
+            raise typer.Exit(INTERRUPTED) from None
+
+    return run  # type: ignore[return-value]
+
+
+def _message(error: BaseException) -> str:
+    """Return what to tell of an error; the system's name the file."""
+    if isinstance(error, MemoryError):
+        return "There is not enough memory for this. mmpca inspect tells what a fit needs."
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
+    return str(error) or type(error).__name__
+
+
+def _say(head: str, message: str) -> None:
+    from mmpca.cli.screen import err
+
+    err().print(f"[bold red]{head}:[/]", end=" ", highlight=False)
+    err().print(message, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,104 @@
+"""``mmpca inspect``: the input's doctor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from mmpca.cli import screen
+from mmpca.cli.guard import REFUSED
+from mmpca.cli.inputs import Data, read_data
+from mmpca.cli.options import InputOptions, TextOptions
+from mmpca.counts import as_counts
+from mmpca.model.inspection import Finding, Inspection, inspect_counts
+
+STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
+
+
+def run(path: Path, *, n_clusters: int, n_topics: int, as_json: bool, how: InputOptions, counting: TextOptions) -> None:
+    """Read, inspect and tell; leave with code 1 if a fit would be refused."""
+    data = read_data(path, how, counting)
+    counts = as_counts(data.X, name=str(path), empty_rows="allow")
+    found = inspect_counts(counts, n_clusters=n_clusters, n_topics=n_topics)
+    found = found._replace(findings=found.findings + tuple(_about_names(data)))
+    if as_json:
+        screen.print_json(_document(path, found, data))
+    else:
+        _show(screen.out(), path, found, data, n_clusters, n_topics)
+    if found.is_refused:
+        raise typer.Exit(REFUSED)
+
+
+def _about_names(data: Data) -> list[Finding]:
+    """Return findings on names that occur twice."""
+    findings = []
+    for names, what, remedy in (
+        (data.table.feature_names, "features", "Rename or add them up: predict cannot tell them apart."),
+        (data.table.row_names, "rows", "Harmless for a fit; labels go by the order of the rows."),
+    ):
+        n_doubled = 0 if names is None else len(names) - len({str(name) for name in names})
+        if n_doubled:
+            level = "warning" if what == "features" else "note"
+            message = f"{n_doubled:,} {what} have a name that an earlier one has."
+            findings.append(Finding(level, f"doubled names of {what}", message, remedy))  # type: ignore[arg-type]
+    return findings
+
+
+def _document(path: Path, found: Inspection, data: Data) -> dict[str, object]:
+    """Return all that is known, for machines."""
+    smallest, median, largest = found.row_totals
+    return {
+        "input": str(path),
+        "rows": found.n_rows,
+        "features": found.n_features,
+        "entries": found.n_entries,
+        "density": found.density,
+        "total": found.total,
+        "row_totals": {"smallest": smallest, "median": median, "largest": largest},
+        "largest_count": found.largest_count,
+        "overdispersion": None if found.overdispersion != found.overdispersion else found.overdispersion,
+        "expected": {"seconds": found.seconds, "megabytes": found.megabytes},
+        "notes": data.table.notes,
+        "findings": [finding._asdict() for finding in found.findings],
+        "refused": found.is_refused,
+    }
+
+
+def _show(console: Console, path: Path, found: Inspection, data: Data, n_clusters: int, n_topics: int) -> None:
+    console.print()
+    console.print(Text(str(path), style="bold"))
+    console.print(_summary(found, n_clusters, n_topics))
+    for remark in data.table.notes:
+        console.print(Text.assemble(("note  ", "cyan"), remark))
+    console.print()
+    for finding in found.findings:
+        console.print(Text.assemble((f"{finding.level}: ", STYLES[finding.level]), finding.message))
+        console.print(Padding(Text(f"→ {finding.remedy}", style="green"), (0, 0, 0, 4)))
+    if found.is_refused:
+        console.print("\nA fit would be refused.", style="bold red")
+    elif not found.findings:
+        console.print("Nothing speaks against a fit.", style="green")
+    else:
+        console.print("\nA fit is possible.", style="green")
+    console.print()
+
+
+def _summary(found: Inspection, n_clusters: int, n_topics: int) -> Table:
+    smallest, median, largest = found.row_totals
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    table.add_row("size", f"{found.n_rows:,} rows x {found.n_features:,} features")
+    table.add_row("counts", f"{found.total:,} in {found.n_entries:,} entries ({found.density:.2%} of the matrix)")
+    table.add_row(
+        "row totals", f"{smallest:,} to {largest:,}, median {median:,.0f}; largest count {found.largest_count:,}"
+    )
+    table.add_row("dispersion", f"{found.overdispersion:.3g} times a multinomial's variance, before any clusters")
+    cost = f"about {screen.duration(found.seconds)} on one core, {screen.megabytes(found.megabytes)} above the input"
+    table.add_row("a fit", f"with {n_clusters} clusters and {n_topics} topics: {cost}")
+    return table

@@ -1,0 +1,75 @@
+"""``mmpca predict``: new rows into the clusters of a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from mmpca.cli import screen
+from mmpca.cli.inputs import read_for_model
+from mmpca.cli.options import InputOptions
+from mmpca.cli.quiet import without_name_warnings
+from mmpca.cli.tables import records, write_table
+from mmpca.model import read_model
+
+MOST_ROWS_SHOWN = 40
+
+
+def run(
+    model_path: Path,
+    path: Path,
+    *,
+    labels: Path | None,
+    with_probabilities: bool,
+    as_json: bool,
+    how: InputOptions,
+) -> None:
+    """Load, read, predict, and write or show."""
+    file = read_model(model_path)
+    data = read_for_model(path, how, file)
+    with without_name_warnings():
+        probabilities = file.model.predict_proba(data.X)  # (N, Q)
+        clusters = file.model.predict(data.X)
+    own = probabilities[np.arange(len(clusters)), clusters]
+    table: dict[str, list[Any]] = {
+        "row": data.row_names(),
+        "cluster": clusters.tolist(),
+        "probability": own.round(6).tolist(),
+    }
+    if with_probabilities:
+        table |= {f"cluster_{q}": column.round(6).tolist() for q, column in enumerate(probabilities.T)}
+    n_empty = int((np.diff(data.X.indptr) == 0).sum())
+    remarks = list(data.table.notes)
+    if n_empty:
+        remarks.append(
+            f"{n_empty:,} rows have no counts that the model knows: the largest cluster is their best guess."
+        )
+    screen.notes(remarks)
+    if labels is not None:
+        write_table(labels, table)
+    if as_json:
+        screen.print_json({"labels": records(table) if labels is None else str(labels), "notes": remarks})
+    elif labels is None:
+        _show(screen.out(), table)
+    else:
+        screen.out().print(
+            f"{len(clusters):,} labels written to {labels}", highlight=False, markup=False, soft_wrap=True
+        )
+
+
+def _show(console: Console, table: dict[str, list[Any]]) -> None:
+    """Print the table, its beginning if it is long."""
+    shown = Table(box=SIMPLE_HEAD)
+    for name in table:
+        shown.add_column(name, justify="left" if name == "row" else "right")
+    for row in list(zip(*table.values(), strict=True))[:MOST_ROWS_SHOWN]:
+        shown.add_row(*(f"{value:.3f}" if isinstance(value, float) else str(value) for value in row))
+    console.print(shown)
+    n_left = len(table["row"]) - MOST_ROWS_SHOWN
+    if n_left > 0:
+        console.print(f"and {n_left:,} more rows: --labels FILE writes them all", style="dim")
