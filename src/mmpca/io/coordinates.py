@@ -48,9 +48,9 @@ def parse_block(path: Path, block: Block, layout: Layout) -> Entries:
 
 def _parse_digits(content: bytes, layout: Layout) -> Entries | None:
     """Return the entries by SciPy's reader; None if the block holds anything but entries of digits."""
-    n_lines = content.count(b"\n") + (not content.endswith(b"\n"))
+    n_lines = _count(content, b"\n") + (not content.endswith(b"\n"))
     n_fields = 2 + layout.has_counts
-    n_separators = content.count(b" ") + content.count(b"\t")
+    n_separators = _count(content, b" ") + _count(content, b"\t")
     # With n fields a line on average, a line with more would leave one with fewer, which the reader refuses.
     is_plain = n_separators == (n_fields - 1) * n_lines or len(content.split()) == n_fields * n_lines
     if not is_plain or content.translate(None, _DIGITS_AND_SPACE):
@@ -63,6 +63,11 @@ def _parse_digits(content: bytes, layout: Layout) -> Entries | None:
         return None
     counts = as_counts(coo.data)
     return None if counts is None else Entries(coo.row, coo.col, counts)
+
+
+def _count(content: bytes, character: bytes) -> int:
+    """Return how often a character occurs, several times faster than `bytes.count` where it does so often."""
+    return int(np.count_nonzero(np.frombuffer(content, dtype=np.uint8) == character[0]))
 
 
 def _parse_numbers(content: bytes, layout: Layout) -> Entries | None:

@@ -12,7 +12,7 @@ from mmpca.io.builder import CountsBuilder
 from mmpca.io.dialect import Dialect, read_dialect, split_line
 from mmpca.io.faults import as_counts, refusal, text_fault
 from mmpca.io.names import given_or_own, named_table
-from mmpca.io.streams import Block, blocks, decode, open_stream
+from mmpca.io.streams import Block, blocks, decode, open_stream, text_lines
 from mmpca.io.table import CountTable, Request
 
 
@@ -40,7 +40,7 @@ def read_table(request: Request) -> CountTable:
 
 def _parse_block(path: Path, block: Block, dialect: Dialect, names: list[str]) -> NDArray[np.int32]:
     """Return the counts of a block's lines, (n, v); their names are appended to `names`, in place."""
-    lines = [line for line in decode(path, block.content, block.first_line).split("\n") if line.strip()]
+    lines = [line for line in text_lines(decode(path, block.content, block.first_line)) if line.strip()]
     n_features = dialect.n_fields - dialect.has_names
     if not lines:
         return np.empty((0, n_features), dtype=np.int32)
@@ -82,10 +82,11 @@ def _numbers(lines: list[str], delimiter: str, n_features: int) -> NDArray[np.in
 
 def _line_refusal(path: Path, block: Block, dialect: Dialect) -> Exception:
     """Return the error for the first faulty line of a block."""
-    for number, line in enumerate(decode(path, block.content, block.first_line).split("\n"), start=block.first_line):
+    lines = text_lines(decode(path, block.content, block.first_line))
+    for number, line in enumerate(lines, start=block.first_line):
         if not line.strip():
             continue
-        fields = split_line(line.removesuffix("\r"), dialect.delimiter)
+        fields = split_line(line, dialect.delimiter)
         if len(fields) != dialect.n_fields:
             return refusal(
                 path,

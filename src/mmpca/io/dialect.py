@@ -10,7 +10,7 @@ from reprlib import repr as short_repr
 from typing import NamedTuple
 
 from mmpca.io.faults import refusal
-from mmpca.io.streams import beginning, decode
+from mmpca.io.streams import beginning, decode, text_lines
 
 _DELIMITERS = ("\t", ",", ";", "|", " ")
 _SAMPLE_LINES = 50
@@ -96,7 +96,7 @@ def _sample(path: Path) -> tuple[list[str], int]:
         content = content[: content.rindex(b"\n") + 1]  # whole lines, whole characters
     elif is_cut:
         content = beginning(path, 2**26)
-    lines = decode(path, content).splitlines()
+    lines = text_lines(decode(path, content))
     n_skipped = 0
     while n_skipped < len(lines) and lines[n_skipped].startswith("# "):
         n_skipped += 1

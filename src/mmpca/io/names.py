@@ -12,7 +12,7 @@ from typing import NamedTuple
 from scipy import sparse
 
 from mmpca.io.faults import refusal
-from mmpca.io.streams import COMPRESSED_ENDINGS, decode, ending, open_stream, stem
+from mmpca.io.streams import COMPRESSED_ENDINGS, decode, ending, open_stream, stem, text_lines
 from mmpca.io.table import CountTable, Names, NamesOrFile, Request, as_names
 
 _ROW_WORDS = ("rows", "row_names", "rownames", "samples", "barcodes", "obs", "documents")
@@ -127,8 +127,8 @@ def read_names(names: NamesOrFile) -> tuple[Names, list[str]]:
 def _read_rows(path: Path) -> list[list[str]]:
     """Return the fields of each line of a file of names."""
     with open_stream(path) as stream:
-        lines = decode(path, stream.read()).removesuffix("\n").split("\n")
-    rows = [_fields(line.removesuffix("\r"), ending(path)) for line in lines]
+        lines = text_lines(decode(path, stream.read()))
+    rows = [_fields(line, ending(path)) for line in lines]
     for number, row in enumerate(rows, start=1):
         if not row[0].strip():
             raise refusal(path, "expected a name, but the line has none. Give every row a name.", line=number)

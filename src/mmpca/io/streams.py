@@ -14,7 +14,7 @@ from typing import IO, Any, NamedTuple, cast
 
 from mmpca.io.faults import refusal
 
-BLOCK_BYTES = 2**24
+BLOCK_BYTES = 2**22
 
 _OPENERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
 _UNSUPPORTED = {b"\x28\xb5\x2f\xfd": ("Zstandard", "zstd -d"), b"\x04\x22\x4d\x18": ("LZ4", "lz4 -d")}
@@ -112,6 +112,12 @@ def decode(path: Path, content: bytes, first_line: int = 1) -> str:
         line = first_line + text.count("\n", 0, text.index("\x00"))
         raise refusal(path, "expected text, but found binary data. Check the format of the file.", line=line)
     return text.removeprefix("\ufeff") if first_line == 1 else text
+
+
+def text_lines(text: str) -> list[str]:
+    """Return the lines of a text without their ends; an empty one at the end of the text is none."""
+    # Not splitlines, which also breaks names at rarer characters.
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
 def stem(path: Path) -> str:
