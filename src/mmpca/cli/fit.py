@@ -46,7 +46,7 @@ def run(
     """Read, fit, write and show; leave with code 130 if Ctrl-C cut the search short."""
     data = read_data(path, how, counting)
     remarks = list(data.table.notes)
-    data = _without_empty_rows(data, path, remarks) if drop_empty else data
+    data = _without_empty_rows(data, path, remarks, is_wanted=drop_empty)
     model = MMPCA(**parameters)
     went = watched_fit(model, data.X, screen.err())
     if data.table.feature_names is not None:
@@ -66,15 +66,22 @@ def run(
         raise typer.Exit(INTERRUPTED)
 
 
-def _without_empty_rows(data: Data, path: Path, remarks: list[str]) -> Data:
+def _without_empty_rows(data: Data, path: Path, remarks: list[str], *, is_wanted: bool) -> Data:
     """Return the rows that have counts; how many have none is added to the remarks, in place."""
-    filled = np.flatnonzero(np.diff(data.X.indptr))
-    n_empty = data.X.shape[0] - filled.size
+    totals = np.diff(data.X.indptr)
+    filled = np.flatnonzero(totals)
+    n_empty = totals.size - filled.size
     if filled.size == 0:
         raise CountsError(f"{path}: no row has any counts. For texts, see whether --words or --max-share leave any.")
+    if n_empty and not is_wanted:
+        first = data.row_names()[int(np.flatnonzero(totals == 0)[0])]
+        raise CountsError(
+            f"{path}: {n_empty:,} of {totals.size:,} rows have no counts, the first is {first!r}: no cluster fits "
+            "them. Leave them out with --drop-empty."
+        )
     if n_empty:
         remarks.append(f"{n_empty:,} rows without counts were left out and have no label.")
-    return data.take(filled)
+    return data.take(filled) if n_empty else data
 
 
 def label_table(model: MMPCA, data: Data) -> dict[str, list[Any]]:

@@ -1,0 +1,229 @@
+"""Help, usage, exit codes, and the many inputs that get a message and no traceback."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+
+from mmpca.cli.commands import COMMANDS
+from mmpca.cli.guard import guarded
+from mmpca.cli.tables import write_table
+
+NAMES = [command.__name__ for command in COMMANDS]
+
+
+# --- help -------------------------------------------------------------------------------------------------------
+
+
+def test_the_help_names_all_commands_and_the_exit_codes(mmpca_command):
+    done = mmpca_command("--help")
+    assert done.code == 0
+    for name in NAMES:
+        assert re.search(rf"\b{name}\b", done.out)
+    assert "0 fine; 1 input or result refused; 2 wrong usage; 130 interrupted" in done.out
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_help_of_a_command_teaches_by_example(mmpca_command, name):
+    done = mmpca_command(name, "--help")
+    assert done.code == 0
+    assert f"mmpca {name}" in done.out.split("Options")[0].split("Usage", 1)[1].split("\n", 2)[2]
+
+
+def test_no_help_imports_anything_heavy():
+    code = f"""
+import sys
+from mmpca.cli.app import app
+for arguments in [["--help"], *([name, "--help"] for name in {NAMES})]:
+    app(arguments, standalone_mode=False)
+heavy = {{"numpy", "numba", "sklearn", "scipy", "pandas", "mmpca.io", "mmpca.model"}}
+print("imported:", sorted(heavy & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "imported: []"
+
+
+@pytest.mark.parametrize(("typed", "offered"), [("mmpca pre", "predict"), ("mmpca fit --algo", "--algorithm")])
+def test_shells_complete_commands_and_options(typed, offered):
+    script = Path(sys.executable).with_name("mmpca")
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    environment = os.environ | words | {"_MMPCA_COMPLETE": "complete_bash"}
+    done = subprocess.run([script], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.split() == [offered]
+
+
+# --- usage ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit"], "Missing argument"),
+        (["fit", "X.mtx"], "Missing option"),
+        (["fit", "X.mtx", "-q", "0", "-k", "2"], "--clusters"),
+        (["fit", "X.mtx", "-q", "2", "-k", "two"], "--topics"),
+        (["fit", "X.mtx", "-q", "2", "-k", "2", "--n-init", "0"], "neither auto nor a whole number"),
+        (["fit", "X.mtx", "-q", "2", "-k", "2", "--start", "best"], "--start"),
+        (["fit", "X.mtx", "-q", "2", "-k", "2", "--algorithm", "magic"], "--algorithm"),
+        (["fit", "X.mtx", "-q", "2", "-k", "2", "--jobs", "0"], "0 threads do nothing"),
+        (["fit", "X.mtx", "-q", "2", "-k", "2", "--labels", "labels.xls"], "labels.xls must end in one of .csv"),
+        (["fit", "X.mtx", "-q", "2", "-k", "2", "--labels", "no/such/labels.csv"], "does not exist"),
+        (["fit", "X.mtx", "-q", "2", "-k", "2", "--model", "no/such/model"], "does not exist"),
+        (["fit", "X.mtx", "-q", "2", "-k", "2", "--model", "."], "is a folder"),
+        (["convert", "X.mtx", "X.csv"], "X.csv must end in one of .mtx"),
+        (["simulate", "X.txt"], "X.txt must end in one of .mtx"),
+        (["simulate", "X.npz", "--noise", "2"], "--noise"),
+        (["predict", "m.mmpca"], "Missing argument"),
+        (["explain", "m", "X.mtx", "--features", "-1"], "--features"),
+        (["inspect", "X.mtx", "--format", "xlsx"], "--format"),
+    ],
+)
+def test_wrong_usage_is_refused_with_2(mmpca_command, arguments, message):
+    done = mmpca_command(*arguments)
+    assert done.code == 2
+    assert message in done.err
+
+
+# --- bad inputs -------------------------------------------------------------------------------------------------
+
+BAD_FILES = {
+    "empty.csv": b"",
+    "empty.mtx": b"",
+    "empty.npz": b"",
+    "blank.csv": b"\n\n\n",
+    "header only.csv": b"a,b,c\n",
+    "ragged.csv": b"site,a,b\nx,1,2\ny,1\n",
+    "words.csv": b"site,a,b\nx,one,two\n",
+    "negative.csv": b"site,a,b\nx,1,-2\ny,3,1\n",
+    "fractions.csv": b"site,a,b\nx,0.5,0.5\ny,0.1,0.9\n",
+    "missing.csv": b"site,a,b\nx,1,\ny,3,1\n",
+    "nan.csv": b"site,a,b\nx,nan,1\ny,3,1\n",
+    "huge.csv": b"site,a,b\nx,99999999999,1\ny,3,1\n",
+    "bytes.csv": bytes(range(256)),
+    "header.mtx": b"%%MatrixMarket matrix\n",
+    "no header.mtx": b"2 2 1\n1 1 5\n",
+    "short.mtx": b"%%MatrixMarket matrix coordinate integer general\n2 2 3\n1 1 5\n",
+    "outside.mtx": b"%%MatrixMarket matrix coordinate integer general\n2 2 1\n3 1 5\n",
+    "real.mtx": b"%%MatrixMarket matrix coordinate real general\n2 2 1\n1 1 0.5\n",
+    "cut.mtx.gz": b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03abc",
+    "no zip.npz": b"PK\x03\x04 and then nothing",
+    "no numbers.npz": b"\x93NUMPY",
+    "no h5.h5ad": b"\x89HDF\r\n\x1a\nnothing",
+    "no biom.biom": b"{}",
+    "no parquet.parquet": b"PAR1",
+    "unknown.xlsx": b"PK\x03\x04",
+    "unknown.pdf": b"%PDF-1.4",
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+@pytest.mark.parametrize("command", ["inspect", "fit", "convert", "predict"])
+def test_a_bad_file_gets_a_message_and_exit_code_1(mmpca_command, studio, tmp_path, name, command):
+    path = tmp_path / name
+    path.write_bytes(BAD_FILES[name])
+    arguments = {
+        "inspect": ("inspect", path),
+        "fit": ("fit", path, "-q", 2, "-k", 2, "-m", tmp_path / "m", "-o", tmp_path / "labels.csv"),
+        "convert": ("convert", path, tmp_path / "out.npz"),
+        "predict": ("predict", studio / "X.mmpca", path),
+    }[command]
+    done = mmpca_command(*arguments)
+    assert done.code == 1
+    assert done.out == ""
+    assert done.err.startswith("error: ")
+    assert name in done.err.replace("\n", " ")
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["nothing.mtx", "no/folder/X.mtx"])
+@pytest.mark.parametrize("command", [("inspect",), ("fit", "-q", 2, "-k", 2), ("predict", "nothing.mmpca")])
+def test_a_file_that_is_not_there_gets_a_message(mmpca_command, command, name):
+    done = mmpca_command(*command, name)
+    assert done.code == 1
+    assert done.err.startswith("error: nothing.mmpca: No such file" if command[0] == "predict" else f"error: {name}: ")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", b"not a model", b"PK\x05\x06" + bytes(18)])
+@pytest.mark.parametrize("command", ["predict", "explain"])
+def test_a_bad_model_gets_a_message(mmpca_command, studio, tmp_path, command, content):
+    (tmp_path / "bad.mmpca").write_bytes(content)
+    done = mmpca_command(command, tmp_path / "bad.mmpca", studio / "X.mtx")
+    assert done.code == 1
+    assert "bad.mmpca: " in done.err
+    assert "not a model file" in done.err
+
+
+def test_more_clusters_than_rows_get_a_message(mmpca_command, studio):
+    done = mmpca_command("fit", studio / "X.mtx", "-q", 500, "-k", 2)
+    assert done.code == 1
+    assert "500 clusters need as many rows" in done.err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted: Nothing was written."),
+        (MemoryError(), 1, "not enough memory"),
+        (PermissionError(13, "Permission denied", "secret.mtx"), 1, "error: secret.mtx: Permission denied."),
+        (OSError(28, "No space left on device"), 1, "error: No space left on device."),
+        (ValueError("[bold]odd[/] text"), 1, "error: [bold]odd[/] text"),
+    ],
+)
+def test_what_happens_to_a_command_becomes_an_exit_code(error, code, message, capsys):
+    def command():
+        raise error
+
+    with pytest.raises(typer.Exit) as caught:
+        guarded(command)()
+    assert caught.value.exit_code == code
+    assert message in capsys.readouterr().err
+
+
+def test_an_error_of_the_program_itself_is_not_hidden():
+    def command():
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        guarded(command)()
+
+
+# --- tables -----------------------------------------------------------------------------------------------------
+
+TABLE = {"row": ["a,b", 'q"uote', "ü\nline"], "cluster": [0, 1, 2], "probability": [0.5, 1.0, float("nan")]}
+
+
+def test_csv_quotes_what_it_must(tmp_path):
+    write_table(tmp_path / "t.csv", TABLE)
+    assert (tmp_path / "t.csv").read_text() == (
+        'row,cluster,probability\n"a,b",0,0.5\n"q""uote",1,1.0\n"ü\nline",2,nan\n'
+    )
+    write_table(tmp_path / "t.tsv", {"a": [1], "b": ["x"]})
+    assert (tmp_path / "t.tsv").read_text() == "a\tb\n1\tx\n"
+
+
+def test_json_is_a_list_of_objects_and_knows_no_nan(tmp_path):
+    write_table(tmp_path / "t.json", TABLE)
+    records = json.loads((tmp_path / "t.json").read_text())
+    assert records[0] == {"row": "a,b", "cluster": 0, "probability": 0.5}
+    assert records[2]["probability"] is None
+
+
+def test_parquet_round_trips_or_names_what_to_install(tmp_path):
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        with pytest.raises(ImportError, match=r"pip install 'mmpca\[parquet\]'"):
+            write_table(tmp_path / "t.parquet", TABLE)
+    else:
+        write_table(tmp_path / "t.parquet", TABLE)
+        again = pyarrow.parquet.read_table(tmp_path / "t.parquet").to_pydict()
+        assert again["row"] == TABLE["row"]
+        assert again["cluster"] == TABLE["cluster"]
+        np.testing.assert_array_equal(again["probability"], TABLE["probability"])
