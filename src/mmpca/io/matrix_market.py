@@ -80,12 +80,13 @@ def _read_header(path: Path, stream: IO[bytes]) -> _Header:
             f"expected the sizes, {expected}, but found {short_repr(line.strip())}. Correct the header.",
             line=number,
         )
-    shape = sizes[0], sizes[1]
-    layout = Layout(shape, shape[0] * shape[1] if is_dense else sizes[2], field != "pattern")
+    shape, is_symmetric = (sizes[0], sizes[1]), symmetry == "symmetric"
+    if is_symmetric and shape[0] != shape[1]:
+        raise refusal(path, f"a symmetric matrix must be square, not {shape}. Correct the header.", line=number)
+    n_values = shape[0] * (shape[0] + 1) // 2 if is_symmetric else shape[0] * shape[1]
+    layout = Layout(shape, n_values if is_dense else sizes[2], field != "pattern")
     _check_sizes(path, layout, line=number)
-    if symmetry == "symmetric" and (is_dense or shape[0] != shape[1]):
-        raise refusal(path, "a symmetric matrix must be square, and given as coordinates. Use general.", line=number)
-    return _Header(is_dense, symmetry == "symmetric", layout, number)
+    return _Header(is_dense, is_symmetric, layout, number)
 
 
 def _read_banner(path: Path, stream: IO[bytes]) -> tuple[str, str, str]:
@@ -152,11 +153,8 @@ def _check_sizes(path: Path, layout: Layout, line: int) -> None:
 
 def _entries(path: Path, stream: IO[bytes], header: _Header) -> Iterator[Entries]:
     """Yield the entries of a Matrix Market file, those that symmetry implies included."""
-    first_line = header.n_lines + 1
-    if header.is_dense:
-        yield from _dense(path, stream, header.layout, first_line)
-        return
-    for entries in _coordinates(path, stream, header.layout, first_line):
+    read = _dense if header.is_dense else _coordinates
+    for entries in read(path, stream, header.layout, header.n_lines + 1):
         yield entries
         if header.is_symmetric:
             mirrored = entries.rows != entries.columns
@@ -174,15 +172,20 @@ def _coordinates(path: Path, stream: IO[bytes], layout: Layout, first_line: int)
 
 
 def _dense(path: Path, stream: IO[bytes], layout: Layout, first_line: int) -> Iterator[Entries]:
-    """Yield the entries of a dense file: one value on each line, column after column."""
+    """Yield the entries of a dense file: one value on each line, column after column, or those below the diagonal."""
     n_read = 0
+    is_triangle = layout.n_entries < layout.shape[0] * layout.shape[1]
     for block in blocks(stream, first_line):
         counts = _values(path, block)
-        columns, rows = np.divmod(np.arange(n_read, n_read + counts.size), layout.shape[0])
+        filled = np.flatnonzero(counts)
+        places = n_read + filled
         n_read += counts.size
         if n_read <= layout.n_entries:
-            filled = counts > 0
-            yield Entries(rows[filled], columns[filled], counts[filled])
+            if is_triangle:
+                columns, rows = (index[places] for index in np.triu_indices(layout.shape[0]))
+            else:
+                columns, rows = np.divmod(places, layout.shape[0])
+            yield Entries(rows, columns, counts[filled])
     _check_number(path, n_read, layout.n_entries, "values")
 
 
