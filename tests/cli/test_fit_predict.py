@@ -229,7 +229,7 @@ def test_texts_for_a_model_of_counts_are_refused(mmpca_command, studio, tmp_path
     (tmp_path / "new.txt").write_text("black holes\n")
     done = mmpca_command("predict", studio / "X.mmpca", tmp_path / "new.txt", "--text")
     assert done.code == 1
-    assert "The model was fitted to counts and knows no words" in done.err
+    assert "the model was fitted to counts and knows no words" in done.err
 
 
 # --- explain ----------------------------------------------------------------------------------------------------

@@ -64,7 +64,8 @@ class _Bar:
 
     def __call__(self, number: int, now: engine.Progress) -> None:
         state = f"start {number + 1}, epoch {now.epoch}, {now.n_moves:,} moves, bound {now.bound:,.1f}"
-        self.progress.update(self.task, total=now.n_rows, completed=now.n_done, state=state)
+        # One row more than there are: a bar that has been full once would stop its clock.
+        self.progress.update(self.task, total=now.n_rows + 1, completed=now.n_done, state=state)
 
 
 class _Lines:

@@ -48,7 +48,6 @@ def _message(error: BaseException) -> str:
 
 
 def _say(head: str, message: str) -> None:
-    from mmpca.cli.screen import err
+    from mmpca.cli.screen import say
 
-    err().print(f"[bold red]{head}:[/]", end=" ", highlight=False)
-    err().print(message, markup=False, highlight=False, soft_wrap=True)
+    say(head, message, "bold red")

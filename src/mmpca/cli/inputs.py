@@ -54,6 +54,11 @@ def read_data(path: Path, how: InputOptions, counting: TextOptions) -> Data:
 def read_for_model(path: Path, how: InputOptions, file: ModelFile) -> Data:
     """Read counts or texts, with the features of a model as columns."""
     if _is_text(path, how, has_text=file.text is not None):
+        if file.text is None:
+            raise CountsError(
+                f"{path}: texts were given, but the model was fitted to counts and knows no words. Give counts, or fit "
+                "a model to texts."
+            )
         from mmpca.cli import texts
 
         return Data(texts.count_known_words(path, how, file.text))

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
 
 def out() -> Console:
@@ -19,11 +20,15 @@ def err() -> Console:
     return Console(stderr=True)
 
 
+def say(head: str, message: str, style: str) -> None:
+    """Print a remark with its head on standard error; folded on a terminal, on one line in a pipe."""
+    console = err()
+    console.print(Text.assemble((f"{head}:", style), " ", message), highlight=False, soft_wrap=not console.is_terminal)
+
+
 def note(message: str) -> None:
     """Print a remark on standard error."""
-    console = err()
-    console.print("[bold yellow]note:[/]", end=" ", highlight=False)
-    console.print(message, markup=False, highlight=False, soft_wrap=True)
+    say("note", message, "bold yellow")
 
 
 def notes(messages: Iterable[str]) -> None:

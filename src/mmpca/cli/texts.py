@@ -27,10 +27,8 @@ def count_words(path: Path, how: InputOptions, counting: TextOptions) -> tuple[C
     return table, counter.settings()
 
 
-def count_known_words(path: Path, how: InputOptions, settings: Mapping[str, Any] | None) -> CountTable:
+def count_known_words(path: Path, how: InputOptions, settings: Mapping[str, Any]) -> CountTable:
     """Return the counts of the words that a model knows."""
-    if settings is None:
-        raise ModelFileError("The model was fitted to counts and knows no words. Give counts, or fit it to texts.")
     try:
         counter = CountTexts.from_settings(settings)
     except (ValueError, TypeError, KeyError) as error:
