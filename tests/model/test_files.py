@@ -465,6 +465,30 @@ def test_a_manifest_that_says_something_else_is_refused(members, path, case):
     assert message in refusal(path)
 
 
+ODD = [None, True, -1, 10**30, 0.5, "x", [[]], {"a": {}}]
+
+
+def leaves(value, keys=()):
+    """Yield the keys that lead to every value in a manifest, containers included."""
+    if keys:
+        yield keys
+    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, child in children:
+        yield from leaves(child, (*keys, key))
+
+
+def test_any_odd_value_anywhere_in_the_manifest_is_refused_or_harmless(model, members, path, X):
+    for keys in leaves(json.loads(members["manifest.json"])):
+        for odd in ODD:
+            pack(path, with_manifest(members, set_in(*keys, value=odd)))
+            try:
+                again = mmpca.load(path)
+            except ModelFileError:
+                continue
+            np.testing.assert_array_equal(again.components_, model.components_)
+            assert again.predict(X).shape == (80,)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
