@@ -7,7 +7,7 @@ from scipy import sparse
 from mmpca.io.builder import canonical
 from mmpca.io.faults import check_array, missing_extra, refusal
 from mmpca.io.names import given_or_own, named_table
-from mmpca.io.streams import check_file
+from mmpca.io.streams import beginning, check_file
 from mmpca.io.table import CountTable, Request, as_names
 
 
@@ -18,6 +18,8 @@ def read_biom(request: Request) -> CountTable:
         from biom import load_table
     except ImportError:
         raise missing_extra(request.path, package="biom-format", extra="biom") from None
+    if not beginning(request.path, 64).lstrip().startswith((b"{", b"\x89HDF")):
+        raise refusal(request.path, "a BIOM table is JSON or HDF5, but this is neither. Read text as a table.")
     try:
         table = load_table(str(request.path))
     except Exception as error:  # it raises whatever its parsers do

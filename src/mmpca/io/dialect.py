@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -41,7 +42,7 @@ def read_dialect(path: Path) -> Dialect:
     """Find out how a delimited file is laid out, from its first lines."""
     lines, n_skipped = _sample(path)
     delimiter = _delimiter(path, lines, n_skipped)
-    rows = list(csv.reader(lines, delimiter=delimiter))
+    rows = [split_line(line, delimiter) for line in lines]
     header = rows[0] if _is_header(rows[0]) else None
     body = rows[1:] if header is not None else rows
     if not body:
@@ -60,7 +61,12 @@ def read_dialect(path: Path) -> Dialect:
 
 def split_line(line: str, delimiter: str) -> list[str]:
     """Return the fields of one line."""
-    return next(csv.reader([line], delimiter=delimiter), [""])
+    if '"' not in line:
+        return line.split(delimiter)  # however long it is
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [""])
+    except csv.Error:
+        return line.split(delimiter)
 
 
 def triple_columns(header: Sequence[str]) -> tuple[int, int, int] | None:
@@ -110,8 +116,8 @@ def _delimiter(path: Path, lines: list[str], n_skipped: int) -> str:
     """Return the delimiter that cuts the lines into most fields, the same number for as many lines as can be."""
 
     def merit(delimiter: str) -> tuple[int, int]:
-        sizes = [len(split_line(line, delimiter)) for line in lines]
-        return (sum(size == sizes[-1] for size in sizes), sizes[-1]) if sizes[-1] > 1 else (0, 0)
+        sizes = Counter(len(split_line(line, delimiter)) for line in lines)
+        return max(((number, size) for size, number in sizes.items() if size > 1), default=(0, 0))
 
     best = max(_DELIMITERS, key=merit)  # of equals the first
     if merit(best) == (0, 0):
@@ -125,12 +131,14 @@ def _delimiter(path: Path, lines: list[str], n_skipped: int) -> str:
 
 
 def _is_header(fields: Sequence[str]) -> bool:
-    """Tell whether a first line names columns: something in it, besides a first name, is no number."""
+    """Tell whether a first line names columns: something in it, besides the names of a triple, is no number."""
+    if len(fields) == 3 and fields[0].strip() and is_number(fields[2]):
+        return False
     return not fields[0].strip() or any(not is_number(field) and field.strip() for field in fields[1:])
 
 
 def _has_names(header: Sequence[str] | None, body: Sequence[Sequence[str]]) -> bool:
-    """Tell whether the first column names the rows: by what it is called, or because it holds no numbers."""
+    """Tell whether the first column names the rows: by what it is called, or because most of it is no numbers."""
     if header is not None and (not header[0].strip() or _word(header[0]) in _INDEX_WORDS):
         return True
-    return any(row and not is_number(row[0]) for row in body)
+    return 2 * sum(not is_number(row[0]) for row in body) > len(body)

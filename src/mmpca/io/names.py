@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import NamedTuple
 
 from scipy import sparse
 
+from mmpca.io.dialect import split_line
 from mmpca.io.faults import refusal
 from mmpca.io.streams import COMPRESSED_ENDINGS, decode, ending, open_stream, stem, text_lines
 from mmpca.io.table import CountTable, Names, NamesOrFile, Request, as_names
@@ -137,7 +137,7 @@ def _read_rows(path: Path) -> list[list[str]]:
 
 def _fields(line: str, kind: str) -> list[str]:
     if kind == ".csv":
-        return next(csv.reader([line]), [""])
+        return split_line(line, ",")
     return line.split("\t") if kind == ".tsv" else [line]
 
 

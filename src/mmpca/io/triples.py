@@ -1,12 +1,11 @@
 """Triples of row, feature and count, one on each line of a CSV or TSV file, in blocks of lines.
 
-PyArrow reads them where it is installed. What it stumbles on, and all files without it, are read by Python's `csv`
-module, which is slower and knows the lines.
+PyArrow reads them where it is installed. What it stumbles on, and all files without it, are read line by
+line, which is slower and knows the lines.
 """
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mmpca.io.dialect import Dialect, read_dialect, triple_columns
+from mmpca.io.dialect import Dialect, read_dialect, split_line, triple_columns
 from mmpca.io.encoding import Labels, Places, Triples
 from mmpca.io.faults import as_counts, refusal, text_fault
 from mmpca.io.streams import blocks, decode, open_stream, text_lines
@@ -134,11 +133,8 @@ def _fields(
     path: Path, lines: Sequence[tuple[int, str]], dialect: Dialect, columns: tuple[int, int, int]
 ) -> Iterator[tuple[str, str, str]]:
     """Yield row, feature and count of each line, or refuse the first line that has none."""
-    rows = csv.reader((line for _, line in lines), delimiter=dialect.delimiter)
-    for position, row in enumerate(rows, start=1):
-        number = lines[position - 1][0]
-        if rows.line_num != position:
-            raise refusal(path, "quotes are opened here and not closed on the same line. Close them.", line=number)
+    for number, line in lines:
+        row = split_line(line, dialect.delimiter)
         if len(row) != dialect.n_fields:
             raise refusal(
                 path,

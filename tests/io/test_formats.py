@@ -1,0 +1,267 @@
+"""What readers make of the ways in which the same counts are written, and what they say they did."""
+
+import gzip
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from mmpca.io import CountTable, detect_format, read_counts, write_counts
+
+COUNTS = np.array([[1, 0, 2], [0, 3, 1]])
+MTX = "%%MatrixMarket matrix coordinate integer general\n"
+BODY = "1 1 1\n1 3 2\n2 2 3\n2 3 1\n"
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return path
+
+
+def assert_counts(table, rows=None, features=None, notes=()):
+    np.testing.assert_array_equal(table.X.toarray(), COUNTS)
+    for names, expected in ((table.row_names, rows), (table.feature_names, features)):
+        assert (None if names is None else names.tolist()) == expected
+    assert table.notes == list(notes)
+
+
+# --- Matrix Market --------------------------------------------------------------------------------
+
+MATRIX_MARKET = {
+    "plain": MTX + "2 3 4\n" + BODY,
+    "comments": MTX + "% one\n%\n\n2 3 4\n" + BODY,
+    "capitals": MTX.upper() + "2 3 4\n" + BODY,
+    "no newline at the end": MTX + "2 3 4\n" + BODY.rstrip(),
+    "lines of Windows": (MTX + "2 3 4\n" + BODY).replace("\n", "\r\n"),
+    "tabs and spaces": MTX + " 2\t3  4 \n" + BODY.replace(" ", " \t "),
+    "empty lines and comments within": MTX + "2 3 4\n" + BODY.replace("2 2", "\n% here\n2 2"),
+    "real": MTX.replace("integer", "real") + "2 3 4\n" + BODY.replace(" 2\n", " 2.0e+00\n"),
+    "out of order": MTX + "2 3 4\n2 3 1\n1 3 2\n2 2 3\n1 1 1\n",
+    "dense": MTX.replace("coordinate", "array") + "2 3\n1\n0\n0\n3\n2\n1\n",
+}
+
+
+@pytest.mark.parametrize("text", MATRIX_MARKET.values(), ids=MATRIX_MARKET)
+def test_matrix_market_in_all_its_forms(tmp_path, text):
+    assert_counts(read_counts(write(tmp_path / "X.mtx", text)))
+
+
+def test_symmetric_entries_count_twice_off_the_diagonal(tmp_path):
+    header = MTX.replace("general", "symmetric")
+    for text in (header + "2 2 2\n1 1 5\n2 1 4\n", header.replace("coordinate", "array") + "2 2\n5\n4\n0\n"):
+        X = read_counts(write(tmp_path / "X.mtx", text)).X
+        np.testing.assert_array_equal(X.toarray(), [[5, 4], [4, 0]])
+
+
+def test_patterns_count_one_each(tmp_path):
+    text = MTX.replace("integer", "pattern") + "2 2 2\n1 1\n2 1\n"
+    np.testing.assert_array_equal(read_counts(write(tmp_path / "X.mtx", text)).X.toarray(), [[1, 0], [1, 0]])
+
+
+def test_repeated_entries_are_summed_and_zeros_dropped_with_notes(tmp_path):
+    text = MTX + "2 3 7\n1 3 1\n1 1 1\n1 3 1\n2 2 3\n2 3 1\n2 1 0\n1 2 0\n"
+    notes = ["1 repeated entry was summed with the first of their place.", "2 stored zero entries were dropped."]
+    assert_counts(read_counts(write(tmp_path / "X.mtx", text)), notes=notes)
+
+
+def test_transposing_is_noted(tmp_path):
+    write_counts(tmp_path / "X.mtx", CountTable(sparse.csr_array(COUNTS.T), None, None, []))
+    note = "Transposed: the file holds features by observations."
+    assert_counts(read_counts(tmp_path / "X.mtx", transpose=True), notes=[note])
+    write_counts(tmp_path / "X.npz", CountTable(sparse.csr_array(COUNTS.T), ["a", "b", "c"], ["x", "y"], []))
+    assert_counts(read_counts(tmp_path / "X.npz", transpose=True), ["x", "y"], ["a", "b", "c"], notes=[note])
+
+
+# --- names beside the counts ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("counts", "rows", "features"),
+    [
+        ("X.mtx", "X.rows.txt", "X.columns.txt"),
+        ("X.mtx", "X_row_names.txt", "X_col_names.txt"),
+        ("counts.mtx", "samples.csv", "features.csv"),
+        ("a_matrix.mtx", "a_documents.txt", "a_vocab.txt"),
+    ],
+)
+def test_names_are_found_beside_the_counts(tmp_path, counts, rows, features):
+    write(tmp_path / counts, MTX + "2 3 4\n" + BODY)
+    write(tmp_path / rows, "x\ny\n")
+    write(tmp_path / features, "a\nb\nc")
+    write(tmp_path / "other.rows.txt", "of another file\n")
+    assert_counts(read_counts(tmp_path / counts), ["x", "y"], ["a", "b", "c"])
+
+
+def test_a_header_of_a_names_file_is_skipped_with_a_note(tmp_path):
+    write(tmp_path / "counts.mtx", MTX + "2 3 4\n" + BODY)
+    write(tmp_path / "features.csv", 'feature,total\n"a,b",1\nc,3\nd,3\n')
+    note = "features.csv: the first line, 'feature', is taken as a header."
+    assert_counts(read_counts(tmp_path / "counts.mtx"), None, ["a,b", "c", "d"], notes=[note])
+
+
+@pytest.mark.parametrize("features", ["features.tsv.gz", "genes.tsv.gz"])
+def test_folders_of_cell_counters_are_transposed(tmp_path, features):
+    entries = "".join(f"{v + 1} {i + 1} {COUNTS[i, v]}\n" for i, v in np.argwhere(COUNTS))
+    (tmp_path / "matrix.mtx.gz").write_bytes(gzip.compress((MTX + "3 2 4\n" + entries).encode()))
+    (tmp_path / "barcodes.tsv.gz").write_bytes(gzip.compress(b"AAA-1\nCCC-1\n"))
+    (tmp_path / features).write_bytes(gzip.compress(b"E1\tTP53\tGene\nE2\tMYC\tGene\nE3\tACTB\tGene\n"))
+    table = read_counts(tmp_path / "matrix.mtx.gz")
+    assert_counts(
+        table,
+        ["AAA-1", "CCC-1"],
+        ["TP53", "MYC", "ACTB"],
+        ["Transposed: the file holds features by observations."],
+    )
+    (tmp_path / features).write_bytes(gzip.compress(b"E1\tTP53\nE2\tTP53\nE3\tACTB\n"))
+    table = read_counts(tmp_path / "matrix.mtx.gz")
+    assert table.feature_names.tolist() == ["E1", "E2", "E3"]
+    assert "identifiers taken" in table.notes[1]
+
+
+def test_repeated_names_are_noted(tmp_path):
+    table = read_counts(write(tmp_path / "X.csv", "id,a,a,b\nx,1,0,2\ny,0,3,1\n"))
+    assert_counts(table, ["x", "y"], ["a", "a", "b"], ["Names of features are repeated: 'a' stands 2 times."])
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+TABLES = {
+    "header and names": ("id,a,b,c\nx,1,0,2\ny,0,3,1\n", ["x", "y"], ["a", "b", "c"]),
+    "header of pandas": (",a,b,c\n0,1,0,2\n1,0,3,1\n", ["0", "1"], ["a", "b", "c"]),
+    "header of R": ("a\tb\tc\nx\t1\t0\t2\ny\t0\t3\t1\n", ["x", "y"], ["a", "b", "c"]),
+    "header of R, quoted": ('"a" "b" "c"\n"x" 1 0 2\n"y" 0 3 1\n', ["x", "y"], ["a", "b", "c"]),
+    "header only": ("a;b;c\n1;0;2\n0;3;1\n", None, ["a", "b", "c"]),
+    "names only": ("x,1,0,2\ny,0,3,1\n", ["x", "y"], None),
+    "neither": ("1,0,2\n0,3,1\n", None, None),
+    "numbers as names of features": (",1,2,3\nx,1,0,2\ny,0,3,1\n", ["x", "y"], ["1", "2", "3"]),
+    "names with delimiters": (
+        'id,"a, b",c,"d ""e"""\n"x, 1",1,0,2\n"y ""2""",0,3,1\n',
+        ["x, 1", 'y "2"'],
+        ["a, b", "c", 'd "e"'],
+    ),
+    "byte order mark": ("\ufeffid,a,b,c\nx,1,0,2\ny,0,3,1\n", ["x", "y"], ["a", "b", "c"]),
+    "lines of Windows": ("id,a,b,c\r\nx,1,0,2\r\ny,0,3,1\r\n", ["x", "y"], ["a", "b", "c"]),
+    "no newline at the end": ("id,a,b,c\nx,1,0,2\ny,0,3,1", ["x", "y"], ["a", "b", "c"]),
+    "empty lines": ("id,a,b,c\n\nx,1,0,2\n\ny,0,3,1\n\n", ["x", "y"], ["a", "b", "c"]),
+    "spaces and floats": ("id, a, b, c\nx, 1.0, 0, 2e0\ny, 0, 3, 1\n", ["x", "y"], [" a", " b", " c"]),
+    "quoted numbers": ('id,a,b,c\nx,"1","0","2"\ny,"0","3","1"\n', ["x", "y"], ["a", "b", "c"]),
+}
+
+
+@pytest.mark.parametrize(("text", "rows", "features"), TABLES.values(), ids=TABLES)
+def test_tables_in_all_their_forms(tmp_path, text, rows, features):
+    path = write(tmp_path / "X.csv", text)
+    assert detect_format(path) == "table"
+    assert_counts(read_counts(path), rows, features)
+
+
+def test_tables_of_species_by_sample_are_transposed(tmp_path):
+    text = "# Constructed from biom file\n#OTU ID\tx\ty\na\t1.0\t0.0\nb\t0.0\t3.0\nc\t2.0\t1.0\n"
+    table = read_counts(write(tmp_path / "X.tsv", text))
+    assert_counts(table, ["x", "y"], ["a", "b", "c"], ["Transposed: the file holds features by observations."])
+
+
+def test_given_names_go_before_those_of_a_table(tmp_path):
+    path = write(tmp_path / "X.csv", "id,a,b,c\nx,1,0,2\ny,0,3,1\n")
+    assert_counts(read_counts(path, row_names=["p", "q"], feature_names=("r", "s", "t")), ["p", "q"], ["r", "s", "t"])
+
+
+def test_a_long_first_line_is_read_to_its_end(tmp_path):
+    header = ",".join(f"feature{v}" for v in range(20_000))
+    path = write(tmp_path / "X.csv", f"{header}\n{','.join(['1'] * 20_000)}\n")
+    table = read_counts(path)
+    assert table.X.shape == (1, 20_000)
+    assert table.X.sum() == 20_000
+
+
+# --- triples --------------------------------------------------------------------------------------
+
+TRIPLES = {
+    "named": "doc,word,count\nx,a,1\nx,b,0\nx,c,2\ny,b,3\ny,c,1\n",
+    "named otherwise, in another order": "n\tGene_ID\tcells\n1\ta\tx\n0\tb\tx\n2\tc\tx\n3\tb\ty\n1\tc\ty\n",
+    "more columns": "doc,year,word,count\nx,1999,a,1\nx,1999,b,0\nx,1,c,2\ny,1,b,3\ny,1,c,1\n",
+    "no header": "x,a,1\nx,b,0\nx,c,2\ny,b,3\ny,c,1\n",
+    "lines of Windows": "doc,word,count\r\nx,a,1\r\nx,b,0\r\nx,c,2\r\ny,b,3\r\ny,c,1\r\n",
+    "quotes": '"doc","word","count"\n"x","a",1\n"x","b",0\n"x","c",2\n"y","b",3\n"y","c","1"\n',
+}
+
+
+@pytest.mark.parametrize("has_arrow", [True, False])
+@pytest.mark.parametrize("text", TRIPLES.values(), ids=TRIPLES)
+def test_triples_in_all_their_forms(tmp_path, monkeypatch, has_arrow, text):
+    if not has_arrow:
+        monkeypatch.setattr("mmpca.io.triples._read_by_arrow", lambda *_: None)
+    path = write(tmp_path / "X.csv", text)
+    assert detect_format(path) == "triples"
+    assert_counts(read_counts(path), ["x", "y"], ["a", "b", "c"], ["1 stored zero entry was dropped."])
+
+
+def test_columns_make_a_table_triples(tmp_path):
+    path = write(tmp_path / "X.csv", "page,lemma,amount\n1,7,1\n1,8,2\n2,7,4\n")
+    assert detect_format(path) == "table"
+    table = read_counts(path, columns=["page", "lemma", "amount"])
+    np.testing.assert_array_equal(table.X.toarray(), [[1, 2], [4, 0]])
+    assert table.row_names.tolist() == ["1", "2"]
+    assert table.feature_names.tolist() == ["7", "8"]
+
+
+def test_names_that_never_occur_get_empty_rows_and_columns(tmp_path):
+    path = write(tmp_path / "X.csv", "doc,word,count\ny,b,3\n")
+    table = read_counts(path, row_names=["x", "y"], feature_names=["a", "b"])
+    np.testing.assert_array_equal(table.X.toarray(), [[0, 0], [0, 3]])
+
+
+# --- detection ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("counts", MTX + "2 3 4\n" + BODY, "mtx"),
+        ("counts.csv", MTX + "2 3 4\n" + BODY, "mtx"),
+        ("words.txt", "2\n3\n4\n" + BODY, "uci"),
+        ("counts.txt", "1 2 3\n4 5 6\n", "table"),
+        ("counts.dat", "doc\tterm\tfreq\n1\t2\t3\n", "triples"),
+        ("X.json.biom", '{"id": null}', "biom"),
+        ("table", '{"format": "Biological Observation Matrix 1.0.0"}', "biom"),
+        ("broken.mtx", "nothing of the sort\n", "mtx"),
+    ],
+)
+def test_formats_are_known_by_content_before_their_ending(tmp_path, name, text, expected):
+    assert detect_format(str(write(tmp_path / name, text))) == expected
+
+
+def test_binary_formats_are_known_without_an_ending(tmp_path):
+    import anndata
+    import biom
+    import h5py
+    import pandas as pd
+
+    write_counts(tmp_path / "X.npz", CountTable(sparse.csr_array(COUNTS), None, None, []))
+    pd.DataFrame({"doc": ["x"], "word": ["a"], "count": [1]}).to_parquet(tmp_path / "X.parquet")
+    anndata.AnnData(COUNTS.astype(float)).write_h5ad(tmp_path / "X.h5ad")
+    with h5py.File(tmp_path / "X.biom", "w") as file:
+        biom.Table(COUNTS, ["x", "y"], ["a", "b", "c"]).to_hdf5(file, "a test")
+    for format in ("npz", "parquet", "h5ad", "biom"):
+        path = (tmp_path / f"X.{format}").rename(tmp_path / f"{format}_without_ending")
+        assert detect_format(path) == format
+        assert read_counts(path).X.nnz > 0
+
+
+def test_raw_counts_of_an_h5ad_file_are_read(tmp_path):
+    import anndata
+
+    adata = anndata.AnnData(COUNTS.astype(float))
+    adata.var_names = ["a", "b", "c"]
+    adata.raw = adata
+    adata = adata[:, :2].copy()
+    adata.X = adata.X / 2
+    adata.write_h5ad(tmp_path / "X.h5ad")
+    assert_counts(read_counts(tmp_path / "X.h5ad", layer="raw"), ["0", "1"], ["a", "b", "c"])
+
+
+def test_biom_can_be_left_as_it_is(tmp_path):
+    import biom
+
+    write(tmp_path / "X.biom", biom.Table(COUNTS, ["x", "y"], ["a", "b", "c"]).to_json("a test"))
+    assert_counts(read_counts(tmp_path / "X.biom", transpose=False), ["x", "y"], ["a", "b", "c"])
