@@ -24,11 +24,20 @@ from lda import topic_rows
 from measure import Row
 from prior import prior_rows
 from processes import first_call_rows, memory_rows
-from speed import corpus_rows, epochs_against_product, exact_against_greedy, lda_against_greedy, two_threads, warm_up
+from speed import (
+    corpus_rows,
+    epochs_against_product,
+    exact_against_greedy,
+    lda_against_fit,
+    lda_against_greedy,
+    two_threads,
+    warm_up,
+)
 
 BENCHMARKS = {
     "exact": exact_against_greedy,
     "lda": lda_against_greedy,
+    "fit": lda_against_fit,
     "topics": topic_rows,
     "prior": prior_rows,
     "corpus": corpus_rows,
