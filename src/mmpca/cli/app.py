@@ -13,7 +13,7 @@ app = typer.Typer(
     name="mmpca",
     help="""Cluster count data through a mixture of multinomial PCA.
 
-    A first path: mmpca demo, then mmpca inspect, fit, predict and explain on data of your own;
+    A first path: mmpca demo, then mmpca inspect, select, fit, predict and explain on data of your own;
     mmpca COMMAND --help shows examples.
 
     Exit codes: 0 fine; 1 input or result refused; 2 wrong usage; 130 interrupted.

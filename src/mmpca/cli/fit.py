@@ -46,13 +46,10 @@ def run(
     """Read, fit, write and show; leave with code 130 if Ctrl-C cut the search short."""
     data = read_data(path, how, counting)
     remarks = list(data.table.notes)
-    data = _without_empty_rows(data, path, remarks, is_wanted=drop_empty)
+    data = without_empty_rows(data, path, remarks, is_wanted=drop_empty)
     model = MMPCA(**parameters)
     went = watched_fit(model, data.X, screen.err())
-    if data.table.feature_names is not None:
-        # What a data frame would have given: scikit-learn has no sparse one.
-        model.feature_names_in_ = np.array([str(name) for name in data.table.feature_names], dtype=object)
-    labels = label_table(model, data)
+    labels = label_table(named(model, data), data)
     if output.model is not None:
         model.save(output.model, text=data.text)
     if output.labels is not None:
@@ -66,7 +63,14 @@ def run(
         raise typer.Exit(INTERRUPTED)
 
 
-def _without_empty_rows(data: Data, path: Path, remarks: list[str], *, is_wanted: bool) -> Data:
+def named(model: MMPCA, data: Data) -> MMPCA:
+    """Give a model the names of its features, as a data frame would have; scikit-learn has no sparse one."""
+    if data.table.feature_names is not None:
+        model.feature_names_in_ = np.array([str(name) for name in data.table.feature_names], dtype=object)
+    return model
+
+
+def without_empty_rows(data: Data, path: Path, remarks: list[str], *, is_wanted: bool) -> Data:
     """Return the rows that have counts; how many have none is added to the remarks, in place."""
     totals = np.diff(data.X.indptr)
     filled = np.flatnonzero(totals)

@@ -57,6 +57,17 @@ def check_jobs(value: int) -> int:
     return value
 
 
+def grid(value: str) -> tuple[int, ...]:
+    """Return the numbers of "2-8" or "2,4,8"; refuse what is neither."""
+    numbers: list[int] = []
+    for part in value.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()) or (dash and int(last) < int(first)):
+            raise typer.BadParameter(f"{value!r} is neither a range such as 2-8 nor a list such as 2,4,8.")
+        numbers += range(int(first), int(last or first) + 1)
+    return tuple(numbers)
+
+
 def check_starts(value: str) -> str:
     """Refuse a number of starts that is neither auto nor a positive whole number."""
     if value != "auto" and not (value.isdecimal() and int(value) >= 1):
