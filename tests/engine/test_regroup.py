@@ -5,6 +5,7 @@ import pytest
 
 from mmpca import engine
 from mmpca.counts import as_counts
+from mmpca.engine import regroup, sweeps
 from mmpca.engine.regroup import Regrouping, _halves, _loss, _merge_losses, _split
 from mmpca.engine.state import pooled_value
 
@@ -132,3 +133,31 @@ def test_epochs_are_counted_through_and_limited_in_all(stuck):
     assert limited.n_epochs == 2
     assert not limited.converged
     assert limited.bounds == run.bounds[:3]
+
+
+def press(*_, **__):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("place", ["merge", "split", "sweep of a part"])
+def test_control_c_while_clusters_are_regrouped_keeps_the_best_state(stuck, monkeypatch, place):
+    state = build(stuck, stuck[3])
+    engine.search(state, rng=np.random.default_rng(0))
+    before, labels = engine.bound(state), state.labels.copy()
+    if place == "sweep of a part":
+        visit = sweeps.GreedySweep.visit
+        whole = len(labels)
+        monkeypatch.setattr(
+            sweeps.GreedySweep,
+            "visit",
+            lambda sweep, *a: visit(sweep, *a) if len(sweep.state.labels) == whole else press(),
+        )
+    else:
+        monkeypatch.setattr(regroup, {"merge": "_loss", "split": "_split"}[place], press)
+    run = engine.search(state, rng=np.random.default_rng(0), regroup=True)
+    assert run.interrupted
+    assert not run.converged
+    assert run.bounds[-1] == pytest.approx(before, rel=1e-12)
+    assert run.bounds[-1] == pytest.approx(engine.bound(state), rel=1e-12)
+    np.testing.assert_array_equal(state.labels, labels)
+    engine.check(state)

@@ -167,6 +167,8 @@ def _split(state: State, q: int, halves: _Halves, tol: float, at_least: float) -
     gains, rng = [bound(part) - float(state.value[q])], np.random.default_rng(0)
     for n_left in range(SPLIT_EPOCHS, 0, -1):
         run = climb(part, rng=rng, limits=Limits(1, tol))
+        if run.interrupted:  # the search as a whole is meant
+            raise KeyboardInterrupt
         gains.append(run.bounds[-1] - float(state.value[q]))
         if run.converged or gains[-1] + n_left * (gains[-1] - gains[-2]) < at_least:
             break

@@ -7,8 +7,9 @@ from functools import partial
 import numpy as np
 
 from mmpca.engine.loop import Algorithm, Callback, Limits, Run, climb
+from mmpca.engine.moves import bound
 from mmpca.engine.regroup import Regrouping
-from mmpca.engine.state import State
+from mmpca.engine.state import State, relabel
 
 # Clusters are regrouped for the first time when an epoch moves at most this share of the rows: what a regrouping
 # changes need not be polished before.
@@ -55,12 +56,18 @@ def search(
     few_moves = int(FEW_MOVES_SHARE * len(state.labels)) if regroup else 0
     run = go_on(limits=Limits(max_epochs, tol, few_moves))
     regrouping = Regrouping(state, tol=tol)
-    while regroup and not run.interrupted and run.n_epochs < max_epochs:
-        has_changed = regrouping.improve()
-        if run.converged and not has_changed:
-            break
-        rest = go_on(limits=Limits(max_epochs - run.n_epochs, tol), n_before=run.n_epochs)
-        run = run.followed_by(rest)
-        if rest.n_epochs == 0:  # no gain could be trusted
-            break
+    try:
+        while regroup and not run.interrupted and run.n_epochs < max_epochs:
+            has_changed = regrouping.improve()
+            if run.converged and not has_changed:
+                break
+            rest = go_on(limits=Limits(max_epochs - run.n_epochs, tol), n_before=run.n_epochs)
+            run = run.followed_by(rest)
+            if rest.n_epochs == 0:  # no gain could be trusted
+                break
+    except KeyboardInterrupt:
+        # It came between two climbs. The labels are sound, all else is made anew from them.
+        relabel(state, state.labels)
+        last = max(bound(state), run.bounds[-1])  # rounding
+        run = Run([*run.bounds[:-1], last], run.n_moves, converged=False, interrupted=True)
     return run
