@@ -11,9 +11,10 @@ from reprlib import repr as short_repr
 from typing import NamedTuple
 
 from mmpca.io.faults import refusal
-from mmpca.io.streams import beginning, decode, text_lines
+from mmpca.io.streams import beginning, decode, ending, text_lines
 
 _DELIMITERS = ("\t", ",", ";", "|", " ")
+_PROMISED = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _SAMPLE_LINES = 50
 
 _ROW_WORDS = {"row", "i", "doc", "document", "sample", "site", "cell", "barcode", "observation", "id", "text", "plot"}
@@ -113,14 +114,13 @@ def _sample(path: Path) -> tuple[list[str], int]:
 
 
 def _delimiter(path: Path, lines: list[str], n_skipped: int) -> str:
-    """Return the delimiter that cuts the lines into most fields, the same number for as many lines as can be."""
-
-    def merit(delimiter: str) -> tuple[int, int]:
-        sizes = Counter(len(split_line(line, delimiter)) for line in lines)
-        return max(((number, size) for size, number in sizes.items() if size > 1), default=(0, 0))
-
-    best = max(_DELIMITERS, key=merit)  # of equals the first
-    if merit(best) == (0, 0):
+    """Return the delimiter that the ending promises if it fits, else the one that makes most sense of the lines."""
+    rows = {delimiter: [split_line(line, delimiter) for line in lines] for delimiter in _DELIMITERS}
+    promised = _PROMISED.get(ending(path))
+    if promised is not None and len({len(row) for row in rows[promised]}) == 1 < len(rows[promised][0]):
+        return promised
+    best = max(_DELIMITERS, key=lambda delimiter: _merit(rows[delimiter]))  # of equals the first
+    if max(len(row) for row in rows[best]) == 1:
         raise refusal(
             path,
             f"expected columns separated by tab, comma, semicolon, bar or space, but found "
@@ -128,6 +128,13 @@ def _delimiter(path: Path, lines: list[str], n_skipped: int) -> str:
             line=n_skipped + 1,
         )
     return best
+
+
+def _merit(rows: list[list[str]]) -> tuple[int, int, int]:
+    """Return how many lines have the same number of fields, of several; how many fields are numbers; that number."""
+    sizes = Counter(len(row) for row in rows if len(row) > 1)
+    size, n_lines = sizes.most_common(1)[0] if sizes else (1, 0)
+    return n_lines, sum(is_number(field) for row in rows for field in row), size
 
 
 def _is_header(fields: Sequence[str]) -> bool:

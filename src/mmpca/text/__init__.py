@@ -1,0 +1,6 @@
+"""Raw texts: reading them from files, and counting their words."""
+
+from mmpca.text.counting import CountTexts, TextCounts
+from mmpca.text.reading import Texts, read_texts
+
+__all__ = ["CountTexts", "TextCounts", "Texts", "read_texts"]
