@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -22,20 +21,10 @@ from mmpca.engine.refit import refit_topics
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning
 from mmpca.model import constraints, explanation, files, prediction, starts
 from mmpca.model.dispersion import advice, overdispersion
+from mmpca.model.messages import tell_of_starts, telling
 from mmpca.topics import learn_topics, topic_shares
 
 Array = NDArray[np.float64]
-Callback = Callable[[int, engine.Progress], object]
-
-logger = logging.getLogger("mmpca")
-
-
-def be_heard() -> None:
-    """Let messages reach standard error where logging has not been set up."""
-    if not logger.hasHandlers():
-        logger.addHandler(logging.StreamHandler())
-    if logger.getEffectiveLevel() > logging.INFO:
-        logger.setLevel(logging.INFO)
 
 
 class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -197,7 +186,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: object = None, *, callback: Callback | None = None) -> Self:
+    def fit(self, X: Any, y: object = None, *, callback: starts.Callback | None = None) -> Self:
         """Cluster the rows of a count matrix.
 
         Parameters
@@ -220,10 +209,13 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         beta = self._topics(rows, np.random.default_rng(seeds[0]))
         plan = self._plan(rows.n_rows)
         planned = self._starts(plan.n_starts, rows.n_rows, seeds[1])
-        searches = starts.Searches(self._task(rows, beta, planned), planned, plan.patience, self._watch(callback))
+        searches = starts.Searches(
+            self._task(rows, beta, planned), planned, plan.patience, telling(callback, self.verbose)
+        )
         outcomes = searches.run(effective_n_jobs(self.n_jobs))
         best = starts.best_of(outcomes)
-        self._report(outcomes)
+        if self.verbose:
+            tell_of_starts(outcomes)
         is_interrupted = searches.interrupted
         refitted = best.beta, best.gamma, best.bound
         try:
@@ -342,35 +334,6 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             )
         if (message := advice(self.overdispersion_, stabilize=self.stabilize)) is not None:
             warnings.warn(message, OverdispersionWarning, stacklevel=3)
-
-    def _watch(self, callback: Callback | None) -> Callback | None:
-        """Return the callback, reporting each epoch on the way where asked to."""
-        if self.verbose < 2:
-            return callback
-        be_heard()
-
-        told: set[tuple[int, int]] = set()
-
-        def watch(number: int, progress: engine.Progress) -> object:
-            if progress.n_done == progress.n_rows and (number, progress.epoch) not in told:
-                told.add((number, progress.epoch))  # the last epoch looks twice
-                logger.info("start %d, epoch %d: %d moves", number + 1, progress.epoch, progress.n_moves)
-            return callback(number, progress) if callback is not None else None
-
-        return watch
-
-    def _report(self, outcomes: list[starts.Outcome]) -> None:
-        """Say where each start ended, where asked to."""
-        if self.verbose:
-            be_heard()
-            for number, outcome in enumerate(outcomes, start=1):
-                logger.info(
-                    "start %d (%s): bound %.3f after %d epochs",
-                    number,
-                    outcome.start.kind,
-                    outcome.bound,
-                    outcome.run.n_epochs,
-                )
 
     # --- using the fit ------------------------------------------------------------------------------------------
 

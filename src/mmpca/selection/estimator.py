@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mmpca.counts import Counts
 from mmpca.errors import InterruptedSearchWarning
 from mmpca.model import MMPCA
-from mmpca.model.estimator import be_heard
+from mmpca.model.messages import be_heard
 from mmpca.selection import criteria
 from mmpca.selection.cells import Options
 from mmpca.selection.checks import check_grid, check_search
