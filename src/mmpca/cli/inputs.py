@@ -12,7 +12,7 @@ from scipy import sparse
 from mmpca.cli.options import InputOptions, TextOptions
 from mmpca.errors import CountsError
 from mmpca.io import CountTable, read_counts
-from mmpca.model import ModelFile
+from mmpca.model import MMPCA, ModelFile
 from mmpca.model.alignment import align_features
 
 # Read as texts where nothing else is said, because no format of counts has these endings.
@@ -53,18 +53,23 @@ def read_data(path: Path, how: InputOptions, counting: TextOptions) -> Data:
 
 def read_for_model(path: Path, how: InputOptions, file: ModelFile) -> Data:
     """Read counts or texts, with the features of a model as columns."""
-    if _is_text(path, how, has_text=file.text is not None):
-        if file.text is None:
-            raise CountsError(
-                f"{path}: texts were given, but the model was fitted to counts and knows no words. Give counts, or fit "
-                "a model to texts."
-            )
-        from mmpca.cli import texts
+    if not _is_text(path, how, has_text=file.text is not None):
+        return Data(_aligned(path, _read_table(path, how), file.model))
+    if file.text is None:
+        raise CountsError(
+            f"{path}: texts were given, but the model was fitted to counts and knows no words. Give counts, or fit "
+            "a model to texts."
+        )
+    from mmpca.cli import texts
 
-        return Data(texts.count_known_words(path, how, file.text))
-    table = _read_table(path, how)
-    known = getattr(file.model, "feature_names_in_", None)
-    n_features = file.model.n_features_in_
+    known = [str(name) for name in getattr(file.model, "feature_names_in_", ())]
+    return Data(texts.count_known_words(path, how, file.text, known))
+
+
+def _aligned(path: Path, table: CountTable, model: MMPCA) -> CountTable:
+    """Return counts with the features of the model as columns, by name where both have names."""
+    known = getattr(model, "feature_names_in_", None)
+    n_features = model.n_features_in_
     if known is None or table.feature_names is None:
         if table.X.shape[1] != n_features:
             whose = "the model" if known is None else "the input"
@@ -72,11 +77,11 @@ def read_for_model(path: Path, how: InputOptions, file: ModelFile) -> Data:
                 f"{path}: there are {table.X.shape[1]} features, but the model has {n_features}, and {whose} has no "
                 "names to match them by. Give names with --feature-names, or the same columns as in the fit."
             )
-        return Data(table)
+        return table
     aligned = align_features(table.X, table.feature_names, known)
     if aligned.n_missing == n_features:
         raise CountsError(f"{path}: none of the features has a name that the model knows. Is this the right input?")
-    return Data(table._replace(X=aligned.X, feature_names=known, notes=[*table.notes, *aligned.notes()]))
+    return table._replace(X=aligned.X, feature_names=known, notes=[*table.notes, *aligned.notes()])
 
 
 def _is_text(path: Path, how: InputOptions, *, has_text: bool = False) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,21 +22,30 @@ def count_words(path: Path, how: InputOptions, counting: TextOptions) -> tuple[C
         ngram_range=(1, counting.ngrams),
         vocabulary=None if counting.words is None else _read_words(counting.words),
     )
-    texts = read_texts(path, column=how.text_column)
-    X = counter.fit_transform(texts.texts)
-    table = CountTable(X, texts.row_names, counter.get_feature_names_out(), [*texts.notes])
-    return table, counter.settings()
+    read = read_texts(path, column=how.text_column)
+    with warnings.catch_warnings(record=True) as caught:  # words of a list that no text can contain
+        warnings.simplefilter("always")
+        X = counter.fit_transform(read.texts)
+    remarks = [str(warning.message) for warning in caught]
+    return CountTable(X, read.names, counter.get_feature_names_out(), remarks), counter.settings()
 
 
-def count_known_words(path: Path, how: InputOptions, settings: Mapping[str, Any]) -> CountTable:
-    """Return the counts of the words that a model knows."""
+def count_known_words(path: Path, how: InputOptions, settings: Mapping[str, Any], known: list[str]) -> CountTable:
+    """Return the counts of the words that a model knows, and a note on those that it does not."""
     try:
         counter = CountTexts.from_settings(settings)
-    except (ValueError, TypeError, KeyError) as error:
+        words = counter.get_feature_names_out()
+    except (ValueError, TypeError) as error:
         raise ModelFileError(f"How the model counts words cannot be read ({error}). Fit it again.") from error
-    texts = read_texts(path, column=how.text_column)
-    X = counter.transform(texts.texts)
-    return CountTable(X, texts.row_names, counter.get_feature_names_out(), [*texts.notes])
+    if words.tolist() != known:
+        raise ModelFileError("The words that the model counts are not its features. Fit it again.")
+    read = read_texts(path, column=how.text_column)
+    counts = counter.count(read.texts)
+    n_unseen, n_known = int(counts.n_unseen.sum()), int(counts.X.sum())
+    remarks = []
+    if n_unseen:
+        remarks.append(f"{n_unseen:,} of {n_unseen + n_known:,} words are not known to the model and were passed over.")
+    return CountTable(counts.X, read.names, words, remarks)
 
 
 def _stop_words(given: str | None) -> str | list[str] | None:
