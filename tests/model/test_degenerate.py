@@ -1,4 +1,4 @@
-"""Data at the edge of what can be clustered are fitted all the same, by every algorithm, with everything else default."""
+"""Data at the edge of what can be clustered are fitted all the same, by every algorithm, all else default."""
 
 import numpy as np
 import pytest
