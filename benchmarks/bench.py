@@ -19,6 +19,7 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 import mmpca
+from files import file_rows
 from growth import growth_rows
 from lda import topic_rows
 from measure import Row
@@ -43,6 +44,7 @@ BENCHMARKS = {
     "corpus": corpus_rows,
     "epochs": epochs_against_product,
     "memory": memory_rows,
+    "files": file_rows,
     "growth": growth_rows,
     "first-call": first_call_rows,
     "threads": two_threads,

@@ -47,6 +47,21 @@ def memory(folder: str) -> dict[str, float]:
     return {"bytes": peak_bytes() - before}
 
 
+def read(path: str) -> dict[str, float]:
+    """Measure by how much reading a file of counts raises the memory at its peak, and how long it takes."""
+    from importlib import import_module
+
+    from mmpca.io import read_counts
+
+    for module in ("pyarrow.csv", "pyarrow.parquet", "mmpca.io.matrix_market", "mmpca.io.triples", "mmpca.io.parquet"):
+        import_module(module)  # not measured
+    before, start = current_bytes(), process_time()
+    X = read_counts(path).X
+    seconds = process_time() - start
+    size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    return {"bytes": peak_bytes() - before, "matrix": size, "seconds": seconds, "entries": X.nnz}
+
+
 def peak_bytes() -> int:
     """Return the largest resident memory of this process so far."""
     unit = 1 if sys.platform == "darwin" else 1024
@@ -73,4 +88,4 @@ def _status_bytes(name: str) -> int | None:
 
 if __name__ == "__main__":
     task, *arguments = sys.argv[1:]
-    print(json.dumps({"first-call": first_call, "memory": memory}[task](*arguments)))
+    print(json.dumps({"first-call": first_call, "memory": memory, "read": read}[task](*arguments)))
