@@ -22,7 +22,7 @@ RandomState = int | np.random.RandomState | None
 class CountClusterer(ClusterMixin, BaseEstimator):
     """A clusterer of counts: checks parameters and data, then leaves the fit to `_fit` of the class."""
 
-    n_clusters: int | str
+    n_clusters: Any  # a number; one class takes "auto" as well
     random_state: RandomState
     labels_: Labels
     n_features_in_: int

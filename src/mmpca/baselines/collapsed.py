@@ -87,11 +87,11 @@ class Partition:
         """Move each row to the cluster with the largest gain, in the given order; return whether any moved."""
         has_moved = False
         for i in order:
-            old = self.labels[i]
+            old = int(self.labels[i])
             if self.sizes[old] == 1:  # emptying a cluster is a merge, and those come apart
                 continue
             gains = self.gains(i)
-            new = gains.argmax()
+            new = int(gains.argmax())
             if gains[new] > _ROUNDING * self.row_totals[i]:
                 self._shift(i, old, -1.0)
                 self._shift(i, new, 1.0)
@@ -124,7 +124,7 @@ class Partition:
         self.sizes[q] += sign
 
     def merge_gains(self) -> Array:
-        """Return what merging each pair adds to the score, shape (n_clusters, n_clusters); -inf on and below the diagonal."""
+        """Return what merging clusters q < r adds to the score, shape (n_clusters, n_clusters); -inf elsewhere."""
         gains = np.full((self.n_clusters, self.n_clusters), -np.inf)
         prior = float(log_beta(np.full(len(self.sums), self.priors.profile)))
         single = log_beta(self.sums.T + self.priors.profile) - prior  # (Q,)
@@ -158,15 +158,15 @@ class GreedyRun(NamedTuple):
     converged: bool
 
 
-def run_greedy(partition: Partition, n_clusters: int | None, *, seed: int, max_iter: int) -> GreedyRun:
-    """Move rows until nothing gains, merge clusters, and move rows again, changing the partition in place.
+def run_greedy(partition: Partition, *, has_merges: bool, seed: int, max_iter: int) -> GreedyRun:
+    """Move rows until nothing gains; with merges, join clusters as long as that gains, and move rows again; in place.
 
-    Merges go down to `n_clusters`; where that is None, as long as they gain.
+    Without merges the number of clusters stays what it is.
     """
     rng = np.random.RandomState(seed)
     while True:
         history, converged = _settle(partition, rng, max_iter)
-        if not _merge(partition, n_clusters):
+        if not (has_merges and _merge(partition)):
             return GreedyRun(partition, history, converged)
 
 
@@ -181,13 +181,13 @@ def _settle(partition: Partition, rng: np.random.RandomState, max_iter: int) -> 
     return history, False
 
 
-def _merge(partition: Partition, n_clusters: int | None) -> bool:
-    """Merge the best pairs, in place; return whether there were any."""
+def _merge(partition: Partition) -> bool:
+    """Merge the best pairs while that gains, in place; return whether there were any."""
     n_before = partition.n_clusters
-    while partition.n_clusters > (n_clusters or 1):
+    while partition.n_clusters > 1:
         gains = partition.merge_gains()
         q, r = divmod(int(gains.argmax()), partition.n_clusters)
-        if n_clusters is None and gains[q, r] <= 0:
+        if gains[q, r] <= 0:
             break
         partition.merge(q, r)
     return partition.n_clusters < n_before

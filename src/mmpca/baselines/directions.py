@@ -32,17 +32,15 @@ class DirectionsRun(NamedTuple):
     converged: bool
 
 
-def run_directions(units: sparse.csr_array, n_clusters: int, *, seed: int, max_iter: int) -> DirectionsRun:
+def run_directions(units: sparse.csr_array, centers: Array, *, max_iter: int) -> DirectionsRun:
     """Assign rows to the nearest direction and re-estimate directions until no label changes.
 
     Parameters
     ----------
     units : csr_array of shape (n_rows, n_features)
         Rows of unit length.
-    n_clusters : int
-        Number of directions.
-    seed : int
-        Seed of the first directions, rows drawn far from each other (k-means++).
+    centers : ndarray of shape (n_clusters, n_features)
+        Unit directions to start from.
     max_iter : int
         Most assignments.
 
@@ -50,7 +48,7 @@ def run_directions(units: sparse.csr_array, n_clusters: int, *, seed: int, max_i
     -------
     DirectionsRun
     """
-    centers = _first_centers(units, n_clusters, seed)
+    n_clusters = len(centers)
     labels = np.full(units.shape[0], -1, dtype=np.int64)
     history: list[float] = []
     for _ in range(max_iter):
@@ -74,8 +72,8 @@ def mean_directions(units: sparse.csr_array, labels: Labels, n_clusters: int) ->
     return sums / np.linalg.norm(sums, axis=1, keepdims=True)
 
 
-def _first_centers(units: sparse.csr_array, n_clusters: int, seed: int) -> Array:
-    """Return rows of X far from each other, dense; identical rows are drawn at random."""
+def spread_rows(units: sparse.csr_array, n_clusters: int, seed: int) -> Array:
+    """Return rows far from each other (k-means++), dense, shape (n_clusters, n_features)."""
     # kmeans_plusplus divides by the sum of distances, which is zero when all rows are drawn already.
     with np.errstate(invalid="ignore", divide="ignore"):
         _, chosen = kmeans_plusplus(sparse.csr_matrix(units), n_clusters, random_state=seed)

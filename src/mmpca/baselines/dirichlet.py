@@ -10,7 +10,7 @@ from mmpca.baselines.base import Array, CountClusterer, RandomState, child_seeds
 from mmpca.baselines.checks import AT_LEAST_ONE, POSITIVE, SEARCH_RULES, Rule
 from mmpca.baselines.collapsed import Partition, Priors, run_greedy
 from mmpca.baselines.mixture import log_multinomial_coefficients
-from mmpca.baselines.starts import start_partitions
+from mmpca.baselines.starts import kmeans_partitions
 from mmpca.counts import Counts
 
 # Clusters that a search for their number starts from.
@@ -22,7 +22,8 @@ class DirichletMultinomialMixture(CountClusterer):
 
     Profiles and weights have symmetric Dirichlet priors and are integrated out, so the labels are all that is left to
     search: :math:`\log p(X, y)` is known exactly. From each start rows move to where they gain most until nothing
-    gains; the search starts with more clusters than wanted, merges the pairs that cost least, and moves rows again.
+    gains. Where the number of clusters is to be found, the search starts with twenty, merges pairs as long as that
+    gains, and moves rows again.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ class DirichletMultinomialMixture(CountClusterer):
     weight_prior : float, default=1.0
         Parameter of the prior on weights.
     n_init : int, default=5
-        Starts, by turns from spherical k-means and random; the one with the largest ICL is kept.
+        Starts, from k-means in the space of the leading singular vectors of tf-idf; the largest ICL is kept.
     max_iter : int, default=100
         Most sweeps over the rows between merges.
     random_state : int, RandomState instance or None, default=None
@@ -52,7 +53,7 @@ class DirichletMultinomialMixture(CountClusterer):
     icl_ : float
         Exact ICL, multinomial coefficients included; larger is better.
     history_ : ndarray of shape (n_iter_,)
-        ICL after each sweep since the last merge of the best start, never decreasing.
+        ICL after each sweep of the best start since its last merge, never decreasing.
     n_iter_ : int
         Sweeps since the last merge.
     converged_ : bool
@@ -108,13 +109,13 @@ class DirichletMultinomialMixture(CountClusterer):
         self.random_state = random_state
 
     def _fit(self, rows: Counts, rng: np.random.RandomState) -> None:
-        target = None if isinstance(self.n_clusters, str) else int(self.n_clusters)
-        n_start = min(rows.n_rows, _START_CLUSTERS if target is None else 2 * target)
+        is_auto = isinstance(self.n_clusters, str)
+        n_start = min(rows.n_rows, _START_CLUSTERS) if is_auto else int(self.n_clusters)
         priors = Priors(float(self.profile_prior), float(self.weight_prior))
-        starts = start_partitions(rows, n_start, child_seeds(rng, self.n_init))
+        seeds = child_seeds(rng, self.n_init)
         runs = (
-            run_greedy(Partition(rows, labels, priors), target, seed=seed, max_iter=self.max_iter)
-            for labels, seed in starts
+            run_greedy(Partition(rows, labels, priors), has_merges=is_auto, seed=seed, max_iter=self.max_iter)
+            for labels, seed in zip(kmeans_partitions(rows, n_start, seeds), seeds, strict=True)
         )
         best = max(runs, key=lambda run: run.history[-1])
         self._keep_partition(best.partition, rows)

@@ -30,7 +30,7 @@ class ConditionProfiles:
         self.members = sparse.csr_array((np.ones(sizes.size), (np.arange(sizes.size), conditions)), shape=shape)
         self.conditions = conditions
         self.pseudo_counts = smoothing * sizes.size * sizes
-        condition_sizes = (sizes @ self.members)[conditions]  # (V,), of the column's condition
+        condition_sizes = np.bincount(conditions, weights=sizes)[conditions]  # (V,), of the column's condition
         # What a column takes of the counts of its condition.
         self.within = np.divide(sizes, condition_sizes, out=np.zeros_like(sizes), where=condition_sizes > 0)
 
@@ -40,7 +40,8 @@ class ConditionProfiles:
         raised = sums + self.pseudo_counts
         is_empty = raised.sum(axis=1) == 0
         raised[is_empty] = overall  # a cluster that lost all its rows has nothing else to estimate from
-        by_condition = (raised @ self.members)[:, self.conditions]  # (Q, V)
+        of_conditions: Array = self.members.T @ raised.T  # (conditions, Q)
+        by_condition = of_conditions[self.conditions].T  # (Q, V)
         return by_condition * self.within / raised.sum(axis=1, keepdims=True)
 
     def penalty(self, log_profiles: Array) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,19 @@ from scipy.special import gammaln, logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from mmpca.baselines.base import Array, CountClusterer, Labels, child_seeds
-from mmpca.baselines.em import EMRun, Mixture, ProfileStep, joint_log_density, run_em
-from mmpca.baselines.starts import start_partitions
+from mmpca.baselines.checks import NOT_NEGATIVE, SEARCH_RULES, one_of
+from mmpca.baselines.em import EMRun, Mixture, ProfileStep, annealed_partition, joint_log_density, run_em
+from mmpca.baselines.starts import kmeans_partitions, random_partition
 from mmpca.counts import Counts
+
+EM_RULES = {**SEARCH_RULES, "start": one_of("kmeans", "anneal", "random"), "tol": NOT_NEGATIVE}
 
 
 class EMClusterer(CountClusterer):
     """A mixture of profiles: a class says how profiles are estimated, what they cost, and the rows' constants."""
 
     n_clusters: int
+    start: str
     n_init: int
     max_iter: int
     tol: float
@@ -44,11 +49,23 @@ class EMClusterer(CountClusterer):
 
     def _fit(self, rows: Counts, rng: np.random.RandomState) -> None:
         csr = rows.to_csr().astype(np.float64)
-        starts = start_partitions(rows, self.n_clusters, child_seeds(rng, self.n_init))
-        options = {"is_hard": self._is_hard(), "max_iter": self.max_iter, "tol": self.tol}
-        runs = (run_em(csr, labels, self.n_clusters, self._step(rows, seed), **options) for labels, seed in starts)
+        seeds = child_seeds(rng, self.n_init)
+        partitions = self._partitions(rows, seeds)
+        runs = (self._run(csr, labels, self._step(rows, seed)) for labels, seed in zip(partitions, seeds, strict=True))
         best = max(runs, key=lambda run: run.history[-1])
         self._keep(best, rows)
+
+    def _partitions(self, rows: Counts, seeds: list[int]) -> Iterator[Labels]:
+        """Yield what each start begins with."""
+        if self.start == "kmeans":
+            return kmeans_partitions(rows, self.n_clusters, seeds)
+        return (random_partition(rows.n_rows, self.n_clusters, seed) for seed in seeds)
+
+    def _run(self, csr: sparse.csr_array, labels: Labels, step: ProfileStep) -> EMRun:
+        """Return a run of EM or CEM from a partition, annealed first where asked for."""
+        if self.start == "anneal":
+            labels = annealed_partition(csr, labels, self.n_clusters, step)
+        return run_em(csr, labels, self.n_clusters, step, is_hard=self._is_hard(), max_iter=self.max_iter, tol=self.tol)
 
     def _keep(self, run: EMRun, rows: Counts) -> None:
         """Set the attributes to the results of a run."""

@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mmpca.baselines.base import Array, RandomState
-from mmpca.baselines.checks import NOT_NEGATIVE, SEARCH_RULES, one_of
+from mmpca.baselines.checks import NOT_NEGATIVE, one_of
 from mmpca.baselines.libraries import ConditionProfiles, check_conditions, check_library_sizes
-from mmpca.baselines.mixture import EMClusterer, log_factorials
+from mmpca.baselines.mixture import EM_RULES, EMClusterer, log_factorials
 from mmpca.counts import Counts
 
 
 class PoissonMixture(EMClusterer):
     r"""Poisson mixture with a level for each row and a library size for each column.
 
-    .. math:: x_{iv} \mid y_i = q \sim \mathrm{Poisson}(w_i \, \lambda_{q j(v)} \, s_v), \qquad \sum_v \lambda_{q j(v)} s_v = 1
+    .. math:: x_{iv} \mid y_i = q \sim \mathrm{Poisson}(w_i \lambda_{q j(v)} s_v), \quad \sum_v \lambda_{q j(v)} s_v = 1
 
     Here :math:`w_i` is the total of row i, :math:`s_v` the library size of column v (shares, sum one) and
     :math:`\lambda_{qj}` how far cluster q is above or below average in condition j. Columns are replicates where they
@@ -38,8 +38,12 @@ class PoissonMixture(EMClusterer):
     smoothing : float, default=0.1
         Counts for each column that a cluster is taken to have beforehand, shared out in proportion to the library
         sizes: they draw every rate towards 1. 0 is maximum likelihood.
+    start : {"kmeans", "anneal", "random"}, default="kmeans"
+        k-means in the space of the leading singular vectors of tf-idf; EM at falling temperatures; random partitions.
+        Annealing reaches higher likelihoods, but where profiles have more parameters than the counts can tell, those
+        lie farther from the truth than what EM finds near k-means (measured on simulated data with noise).
     n_init : int, default=10
-        Starts, half of them from spherical k-means, half random; the best in the end is kept.
+        Starts; the best in the end is kept.
     max_iter : int, default=500
         Most iterations of a start.
     tol : float, default=1e-5
@@ -93,10 +97,9 @@ class PoissonMixture(EMClusterer):
     rates_: Array
 
     _rules: ClassVar = {
-        **SEARCH_RULES,
+        **EM_RULES,
         "algorithm": one_of("em", "cem"),
         "smoothing": NOT_NEGATIVE,
-        "tol": NOT_NEGATIVE,
     }
 
     def __init__(
@@ -107,6 +110,7 @@ class PoissonMixture(EMClusterer):
         conditions: ArrayLike | None = None,
         library_sizes: ArrayLike | str = "total",
         smoothing: float = 0.1,
+        start: str = "kmeans",
         n_init: int = 10,
         max_iter: int = 500,
         tol: float = 1e-5,
@@ -117,6 +121,7 @@ class PoissonMixture(EMClusterer):
         self.conditions = conditions
         self.library_sizes = library_sizes
         self.smoothing = smoothing
+        self.start = start
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol

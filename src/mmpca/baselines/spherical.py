@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
+from scipy import sparse
 
 from mmpca.baselines.base import Array, CountClusterer, RandomState, child_seeds
-from mmpca.baselines.directions import run_directions
+from mmpca.baselines.directions import mean_directions, run_directions, spread_rows
+from mmpca.baselines.starts import kmeans_partitions
 from mmpca.baselines.weighting import unit_tfidf
 from mmpca.counts import Counts
 
@@ -18,7 +22,8 @@ class SphericalKMeans(CountClusterer):
     n_clusters : int, default=8
         Number of clusters.
     n_init : int, default=10
-        Starts by k-means++; the one with the largest sum of cosines is kept.
+        Starts, half of them by k-means in the space of the leading singular vectors of tf-idf, half by k-means++; the
+        one with the largest sum of cosines is kept.
     max_iter : int, default=300
         Most assignments in a start.
     random_state : int, RandomState instance or None, default=None
@@ -68,11 +73,17 @@ class SphericalKMeans(CountClusterer):
 
     def _fit(self, rows: Counts, rng: np.random.RandomState) -> None:
         units = unit_tfidf(rows)
-        runs = (
-            run_directions(units, self.n_clusters, seed=seed, max_iter=self.max_iter)
-            for seed in child_seeds(rng, self.n_init)
-        )
+        seeds = child_seeds(rng, self.n_init)
+        runs = (run_directions(units, centers, max_iter=self.max_iter) for centers in self._starts(rows, units, seeds))
         best = max(runs, key=lambda run: run.history[-1])
         self.labels_, self.cluster_centers_, self.converged_ = best.labels, best.centers, best.converged
         self.history_, self.objective_ = np.array(best.history), best.history[-1]
         self.n_iter_ = len(best.history)
+
+    def _starts(self, rows: Counts, units: sparse.csr_array, seeds: list[int]) -> Iterator[Array]:
+        """Yield directions to start from: means of partitions, then rows far from each other."""
+        n_partitions = (len(seeds) + 1) // 2
+        for labels in kmeans_partitions(rows, self.n_clusters, seeds[:n_partitions]):
+            yield mean_directions(units, labels, self.n_clusters)
+        for seed in seeds[n_partitions:]:
+            yield spread_rows(units, self.n_clusters, seed)
