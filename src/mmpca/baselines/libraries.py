@@ -40,7 +40,7 @@ class ConditionProfiles:
         raised = sums + self.pseudo_counts
         is_empty = raised.sum(axis=1) == 0
         raised[is_empty] = overall  # a cluster that lost all its rows has nothing else to estimate from
-        of_conditions: Array = self.members.T @ raised.T  # (conditions, Q)
+        of_conditions = np.asarray(self.members.T @ raised.T)  # (conditions, Q)
         by_condition = of_conditions[self.conditions].T  # (Q, V)
         return by_condition * self.within / raised.sum(axis=1, keepdims=True)
 
