@@ -236,6 +236,7 @@ def test_what_is_no_count_is_refused_with_its_place(X, form, value, message):
     refuses(form(values), message, kind=CountsError)
 
 
+@pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
 def test_the_largest_count_is_taken(X):
     values = X.astype(np.int64)
     values[5, 7] = 2**31 - 1
