@@ -90,6 +90,10 @@ def canonical(path: Path, matrix: Any, transposed: bool) -> tuple[sparse.csr_arr
         rows, columns = matrix.coords
         builder.add(rows, columns, matrix.data)
         return builder.finish(path, matrix.shape), builder.notes()
+    try:
+        matrix.check_format(full_check=True)  # places out of range would be written to, unchecked
+    except ValueError as error:
+        raise refusal(path, f"its arrays make no sound {matrix.format} matrix: {error}. Write it again.") from error
     csr = sparse.csr_array(matrix.T if transposed else matrix)
     nnz = csr.nnz
     csr.eliminate_zeros()

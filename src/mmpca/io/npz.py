@@ -61,11 +61,9 @@ def _matrix(path: Path, members: dict[str, NDArray[Any]]) -> Any:
         shape = (n_rows, n_columns)
         if kind == "coo":
             return sparse.coo_array((counts, (first, second)), shape=shape)
-        matrix = (sparse.csr_array if kind == "csr" else sparse.csc_array)((counts, first, second), shape=shape)
-        matrix.check_format(full_check=True)
+        return (sparse.csr_array if kind == "csr" else sparse.csc_array)((counts, first, second), shape=shape)
     except (TypeError, ValueError, OverflowError, IndexError) as error:
-        raise refusal(path, f"the arrays do not make a {kind} matrix: {error}. {_WRITE_AGAIN}") from error
-    return matrix
+        raise refusal(path, f"its arrays make no sound {kind} matrix: {error}. {_WRITE_AGAIN}") from error
 
 
 def _kind(path: Path, members: dict[str, NDArray[Any]]) -> str:
