@@ -1,0 +1,133 @@
+"""Which rows to show for a cluster, and why they are in it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmpca.model.explanation import Evidence, Explanation
+from mmpca.report.subject import Subject, without_name_warnings
+from mmpca.report.words import TEXT_LENGTH, nats, percent, shown
+
+EVIDENCE_SHOWN = 5
+MOST_EXPLAINED = 240  # rows on the page, which bounds its size for any number of clusters
+MOST_PER_CLUSTER = 5  # typical ones, and as many borderline ones
+MOST_LISTED = 5000  # rows that the search box knows
+LISTED_LENGTH = 60
+BLOCK = 2000
+
+
+class Margins(NamedTuple):
+    """How sure the cluster of each row is."""
+
+    margin: NDArray[np.float64]  # (N,), nats ahead of the runner-up
+    probability: NDArray[np.float64]  # (N,)
+    verdict: list[str]
+
+
+class Part(NamedTuple):
+    """A piece of evidence."""
+
+    name: str
+    occurrences: int
+    nats: float
+    told: str
+
+
+class Row(NamedTuple):
+    """A row with its reasons."""
+
+    number: int
+    name: str
+    text: str | None
+    label: str | None
+    cluster: int
+    kind: str  # "typical" or "borderline"
+    probability: str
+    verdict: str
+    margin: float
+    told_margin: str
+    runner_up: int | None
+    speak_for: list[Part]
+    speak_against: list[Part]
+    rest: list[tuple[str, str]]
+
+
+def margins_of(subject: Subject) -> Margins | None:
+    """Return how sure all rows are; None without rows."""
+    if subject.X is None:
+        return None
+    margin, probability = np.empty(subject.n_rows), np.empty(subject.n_rows)
+    verdicts: list[str] = []
+    for start in range(0, subject.n_rows, BLOCK):  # explanations of all rows at once would take much memory
+        block = slice(start, start + BLOCK)
+        found = _explain(subject, np.arange(*block.indices(subject.n_rows)), n_features=0)
+        margin[block] = [why.margin for why in found]
+        probability[block] = [why.probability for why in found]
+        verdicts += [why.verdict for why in found]
+    return Margins(margin, probability, verdicts)
+
+
+def telling_rows(subject: Subject, margins: Margins) -> list[Row]:
+    """Return for each cluster its surest rows and its least sure ones."""
+    n_each = max(1, min(MOST_PER_CLUSTER, MOST_EXPLAINED // (2 * subject.model.n_clusters)))
+    typical: list[int] = []
+    borderline: list[int] = []
+    for q in range(subject.model.n_clusters):
+        members = np.flatnonzero(subject.clusters == q)
+        order = members[np.argsort(-margins.margin[members], kind="stable")].tolist()
+        sure = order[:n_each]
+        typical += sure
+        borderline += [i for i in order[::-1][:n_each] if i not in sure]
+    chosen = typical + borderline
+    kinds = ["typical"] * len(typical) + ["borderline"] * len(borderline)
+    reasons = _explain(subject, np.array(chosen, dtype=np.intp), n_features=EVIDENCE_SHOWN)
+    rows = [_row(subject, why, i, kind) for i, why, kind in zip(chosen, reasons, kinds, strict=True)]
+    return sorted(rows, key=lambda row: row.cluster)  # stable: typical before borderline
+
+
+def listed_rows(subject: Subject, margins: Margins | None, always: list[int]) -> list[list[Any]]:
+    """Return name, cluster, probability and verdict of the rows that the search box knows, evenly chosen.
+
+    `always` are rows that stand on the page anyhow.
+    """
+    n_listed = min(subject.n_rows, MOST_LISTED)
+    even = np.linspace(0, subject.n_rows - 1, n_listed).round().astype(int).tolist()
+    listed = sorted({*even, *always})
+    return [
+        [shown(subject.row_name(i), LISTED_LENGTH), int(subject.clusters[i])]
+        + ([] if margins is None else [percent(float(margins.probability[i])), margins.verdict[i]])
+        for i in listed
+    ]
+
+
+def _explain(subject: Subject, rows: NDArray[np.intp], n_features: int) -> list[Explanation]:
+    """Explain the clusters that the report gives to rows."""
+    assert subject.X is not None
+    with without_name_warnings():
+        return subject.model.explain(subject.X[rows], labels=subject.clusters[rows], n_features=n_features)
+
+
+def _row(subject: Subject, why: Explanation, i: int, kind: str) -> Row:
+    return Row(
+        i,
+        shown(subject.row_name(i)),
+        None if subject.texts is None else shown(subject.texts[i], TEXT_LENGTH),
+        None if subject.labels is None else shown(subject.labels[i]),
+        why.cluster,
+        kind,
+        percent(why.probability),
+        why.verdict,
+        why.margin if np.isfinite(why.margin) else 0.0,
+        nats(why.margin),
+        why.runner_up,
+        [_part(part) for part in why.evidence_for],
+        [_part(part) for part in why.evidence_against],
+        [("all other features", nats(why.from_others)), ("sizes of the clusters", nats(why.from_sizes))],
+    )
+
+
+def _part(part: Evidence) -> Part:
+    return Part(shown(part.name), part.occurrences, part.nats, nats(part.nats))

@@ -1,0 +1,223 @@
+"""What a report shows."""
+
+import base64
+import hashlib
+import itertools
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from mmpca import MMPCA
+from mmpca.report import write_report
+from mmpca.report.rows import MOST_LISTED
+
+# Of sparse data in these tests themselves; the report has to keep quiet without help.
+UNNAMED = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+RESULTS = {
+    "n_clusters": np.array([5, 6, 7]),
+    "n_topics": np.array([4, 4, 4]),
+    "predictive": np.array([-150.0, -120.0, -124.5]),
+}
+
+
+@pytest.fixture(scope="module")
+def full_page(study, read_page, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    names = [f"letter {i}" for i in range(120)]
+    texts = [f"the text of letter {i}" for i in range(120)]
+    labels = [f"class {label}" for label in study.labels]
+    given = {"labels": labels, "texts": texts, "row_names": names, "search": RESULTS, "title": "Letters"}
+    assert write_report(study.model, path, X=study.X, **given) == path
+    return read_page(path)
+
+
+@pytest.fixture(scope="module")
+def bare_page(study, read_page, tmp_path_factory):
+    return read_page(write_report(study.model, tmp_path_factory.mktemp("report") / "report.html"))
+
+
+def data_of(page):
+    return json.loads("".join(page.part("data").text))
+
+
+def test_the_page_has_its_landmarks_and_sections_in_order(full_page):
+    assert [len(full_page.find(tag)) for tag in ("html", "header", "nav", "main", "h1")] == [1, 1, 1, 1, 1]
+    sections = [element for element in full_page.find("section") if element.around[-1] == "main"]
+    told = [element.attributes["id"] for element in sections]
+    assert told == ["overview", "clusters", "topics", "rows", "labels", "fit", "about"]
+    assert full_page.find("title")[0].words == full_page.find("h1")[0].words == "Letters"
+
+
+def test_headings_never_skip_a_level(full_page):
+    levels = [int(element.tag[1]) for element in full_page.elements if re.fullmatch("h[1-6]", element.tag)]
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+
+
+def test_names_of_elements_are_unique_and_every_reference_is_met(full_page):
+    names = [element.attributes["id"] for element in full_page.elements if "id" in element.attributes]
+    assert len(names) == len(set(names))
+    links = {element.attributes["href"][1:] for element in full_page.find("a") if element.attributes["href"][0] == "#"}
+    heads = {e.attributes["aria-labelledby"] for e in full_page.elements if "aria-labelledby" in e.attributes}
+    assert links | heads <= set(names)
+
+
+def test_nothing_is_fetched_from_anywhere(full_page):
+    for element in full_page.elements:
+        assert "src" not in element.attributes
+        assert element.tag not in ("link", "iframe", "img", "object", "base", "form")
+    outward = {e.attributes["href"] for e in full_page.find("a") if not e.attributes["href"].startswith("#")}
+    assert outward == {"https://doi.org/10.1007/s00180-020-01008-9"}
+    assert re.findall(r"@import|url\(|fetch\(|XMLHttpRequest", full_page.source) == []
+
+
+def test_the_policy_allows_the_script_of_the_page_and_nothing_else(full_page):
+    policy = full_page.find("meta", http_equiv="Content-Security-Policy")[0].attributes["content"]
+    script = "".join(full_page.find("script")[-1].text)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert "default-src 'none'" in policy
+    assert f"script-src 'sha256-{digest}';" in policy
+
+
+def test_the_heat_map_shows_the_topic_shares(full_page, study):
+    shaded = [element for element in full_page.find("td") if re.match(r"s\d", element.attributes.get("class", ""))]
+    cells = [float(element.attributes["data-v"]) for element in shaded[: study.model.cluster_topics_.size]]
+    shares = study.model.cluster_topics_
+    np.testing.assert_allclose(np.reshape(cells, shares.shape), shares, atol=6e-5)
+
+
+def test_every_cluster_and_topic_has_a_card_with_features(full_page, study):
+    cards = full_page.find("article")
+    assert [card.attributes.get("data-cluster") for card in cards[:6]] == ["0", "1", "2", "3", "4", "5"]
+    assert [card.attributes.get("data-topic") for card in cards[6:]] == ["0", "1", "2", "3"]
+    sizes = np.bincount(study.model.labels_)
+    assert all(f"{size} rows" in card.words for size, card in zip(sizes, cards, strict=False))
+    for topic, card in zip(study.model.components_, cards[6:], strict=True):
+        assert f" {study.model.feature_names_in_[topic.argmax()]} " in card.words
+
+
+@UNNAMED
+def test_every_cluster_shows_its_surest_and_its_least_sure_row(full_page, study):
+    reasons = study.model.explain(study.X, labels=study.model.labels_, n_features=0)
+    margins = np.array([why.margin for why in reasons])
+    groups = full_page.find("section", klass="group")
+    assert len(groups) == 6
+    for q, group in enumerate(groups):
+        members = np.flatnonzero(study.model.labels_ == q)
+        for i in (members[margins[members].argmax()], members[margins[members].argmin()]):
+            assert f"letter {i} " in group.words
+            assert f"the text of letter {i}" in group.words
+
+
+@UNNAMED
+def test_the_reasons_of_a_row_are_those_of_explain(full_page, study):
+    rows = full_page.find("table", klass="evidence")
+    names = [int(re.search(r"letter (\d+)", e.words)[1]) for e in full_page.find("summary") if "letter" in e.words]
+    assert len(rows) == len(names)
+    why = study.model.explain(study.X, names[:1], labels=study.model.labels_, n_features=5)[0]
+    assert all(part.name in rows[0].words for part in why.evidence_for + why.evidence_against)
+
+
+def test_labels_are_counted_by_cluster(full_page, study):
+    table = full_page.part("confusion").words
+    assert all(f"class {label} {n}" in table for label, n in enumerate(np.bincount(study.labels)))
+    index = adjusted_rand_score(study.labels, study.model.labels_)
+    assert f"{index:.3f}" in full_page.part("labels").words
+
+
+def test_the_choice_is_told_in_words_and_as_a_table(full_page):
+    assert "6 clusters and 4 topics, by the criterion predictive" in full_page.part("overview").words
+    assert full_page.part("choice").words.endswith("4 topics 30 best 4.5")
+    assert [cell.words for cell in full_page.find("td", klass="best")] == ["best"]
+
+
+def test_starts_history_parameters_and_versions_are_listed(full_page, study):
+    assert full_page.part("starts").words.count("yes") + full_page.part("starts").words.count("no") >= 3
+    epochs = [e for e in full_page.find("th", klass="num") if e.words.isdecimal()]
+    assert len(epochs) == len(study.model.bound_history_)
+    assert "random_state 0" in full_page.part("parameters").words
+    assert "mmpca" in full_page.part("versions").words
+
+
+def test_the_script_is_told_every_row_and_the_topics_of_each_cluster(full_page, study):
+    data = data_of(full_page)
+    assert [row[:2] for row in data["rows"]] == [[f"letter {i}", int(q)] for i, q in enumerate(study.model.labels_)]
+    for q, topics in data["topics"].items():
+        assert topics[0] == study.model.cluster_topics_[int(q)].argmax()
+
+
+def test_tables_have_captions_and_heads(full_page):
+    assert len(full_page.find("table")) == len(full_page.find("caption")) == len(full_page.find("thead"))
+    assert all("scope" in head.attributes for head in full_page.find("th"))
+
+
+def test_a_model_alone_makes_a_page_without_rows_and_labels(bare_page):
+    assert bare_page.find(id="labels") == []
+    assert bare_page.find(id="choice") == []
+    assert bare_page.find("section", klass="group") == []
+    assert len(data_of(bare_page)["rows"]) == 120
+
+
+def test_other_rows_are_predicted_and_the_page_says_so(study, read_page, tmp_path):
+    page = read_page(write_report(study.model, tmp_path / "new.html", X=study.X[:10]))
+    assert "not those that were fitted" in page.part("overview").words
+    with pytest.warns(UserWarning, match="feature names"):
+        predicted = study.model.predict(study.X[:10])
+    assert [row[1] for row in data_of(page)["rows"]] == predicted.tolist()
+
+
+@pytest.mark.parametrize("parameters", [{"n_clusters": 1, "n_topics": 1}, {"algorithm": "vbem"}, {"max_epochs": 0}])
+def test_awkward_models_have_a_page(parameters, study, read_page, tmp_path):
+    model = MMPCA(**{"n_clusters": 3, "n_topics": 2, "n_init": 1, "random_state": 0} | parameters).fit(study.X)
+    page = read_page(write_report(model, tmp_path / "page.html", X=study.X))
+    assert len(page.find("article")) == model.n_clusters + model.n_topics
+
+
+def test_a_fit_that_was_cut_short_is_pointed_out(study, read_page, tmp_path):
+    model = MMPCA(6, 4, n_init=1, max_epochs=0, random_state=0).fit(study.X)
+    page = read_page(write_report(model, tmp_path / "page.html"))
+    assert any("before its end" in element.words for element in page.find("li", klass="care"))
+
+
+def test_a_page_about_many_rows_is_small_and_says_that_rows_were_chosen(read_page, tmp_path):
+    rng = np.random.default_rng(0)
+    n_rows, n_features, n_clusters, n_topics = 10_000, 2_000, 20, 30
+    X = rng.poisson(0.01, (n_rows, n_features))
+    X[:, 0] += 1
+    topics = rng.dirichlet(np.full(n_features, 0.1), n_topics)
+    given = {"topics": topics, "start": rng.permutation(np.arange(n_rows) % n_clusters), "refit_topics": False}
+    model = MMPCA(n_clusters, n_topics, max_epochs=0, **given).fit(X)
+    texts = ["\N{GRINNING FACE}" * 10_000] * n_rows
+    path = write_report(
+        model, tmp_path / "page.html", X=X, row_names=texts, texts=texts, labels=rng.integers(30, size=n_rows)
+    )
+    assert path.stat().st_size < 3_000_000
+    page = read_page(path)
+    assert MOST_LISTED <= len(data_of(page)["rows"]) < MOST_LISTED + 250
+    assert "of the 10,000 rows" in page.part("sampled").words
+
+
+def test_entries_must_match_the_rows(study, tmp_path):
+    with pytest.raises(ValueError, match=r"texts must have one entry for each row, but there are 2 .* 120 rows"):
+        write_report(study.model, tmp_path / "page.html", texts=["a", "b"])
+    with pytest.raises(TypeError, match="search must be a fitted MMPCASearch or its results_, but it is a list"):
+        write_report(study.model, tmp_path / "page.html", search=[1])
+    with pytest.raises(ValueError, match="search must have the column 'icl'"):
+        write_report(study.model, tmp_path / "page.html", search={"n_clusters": [1], "n_topics": [1]})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_jinja_the_message_names_what_to_install():
+    code = (
+        "import sys; sys.modules['jinja2'] = None\n"
+        "from mmpca.report import write_report\n"
+        "try: write_report(None, 'page.html')\n"
+        "except ImportError as error: assert 'mmpca[report]' in str(error), error\n"
+        "else: raise SystemExit(1)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
