@@ -403,6 +403,9 @@ def test_bad_biom_files_are_refused(tmp_path):
     path = tmp_path / "X.biom"
     path.write_text(biom.Table(np.array([[1.5, 2]]), ["f"], ["a", "b"]).to_json("a test"))
     refused(path, COUNT, "1.5")
+    sound = biom.Table(np.array([[1, 2]]), ["f"], ["a", "b"]).to_json("a test")
+    path.write_text(sound.replace("[0,1,2.0", "[0,9,2.0"))
+    refused(path, "no BIOM table")
     path.write_text('{"format": "Biological Observation Matrix"')
     refused(path, "no BIOM table")
 

@@ -35,7 +35,7 @@ def tables(draw, *, min_rows=1, names=NAMES):
 
 def round_trips(test):
     """Run a test on random tables; it may use one temporary folder for all of them."""
-    quiet = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+    quiet = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
     return quiet(given(table=tables())(test))
 
 
@@ -107,7 +107,7 @@ def test_tables_are_read(tmp_path, name, delimiter, table):
 
 
 @pytest.mark.parametrize("delimiter", [",", "\t", ";", "|", " "])
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(table=tables(names=st.from_regex(r"[a-zéß]{1,5}", fullmatch=True)))
 def test_delimiters_are_found_where_the_ending_promises_none(tmp_path, delimiter, table):
     frame(table).to_csv(tmp_path / "X.txt", sep=delimiter)

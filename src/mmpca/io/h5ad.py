@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from mmpca.errors import InputFileError
 from mmpca.io.builder import canonical
 from mmpca.io.faults import check_array, missing_extra, refusal
 from mmpca.io.names import given_or_own, named_table
@@ -27,7 +28,9 @@ def read_h5ad(request: Request) -> CountTable:
             matrix = read_elem(_element(request, file))
             is_raw = request.layer == "raw"
             rows, features = (read_elem(file[group]).index for group in ("obs", "raw/var" if is_raw else "var"))
-    except (OSError, KeyError, AttributeError, TypeError, RuntimeError) as error:
+    except InputFileError:
+        raise
+    except Exception as error:  # AnnData and h5py raise whatever the damage leads to
         raise refusal(
             request.path, f"this is no AnnData file, or it is truncated or damaged ({error}). Write or copy it again."
         ) from error
