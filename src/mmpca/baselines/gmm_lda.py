@@ -118,6 +118,8 @@ class GMMLDA(CountClusterer):
         self.random_state = random_state
 
     def _fit(self, rows: Counts, rng: np.random.RandomState) -> None:
+        if rows.n_rows < 2:
+            raise ValueError(f"GMMLDA needs at least 2 rows, but n_samples = {rows.n_rows}. Give more rows.")
         *lda_seeds, seed = child_seeds(rng, self.n_init_lda + 1)
         self.lda_, self.shares_ = fit_topic_space(rows, self.lda, self.n_topics, lda_seeds)
         points = coordinates(self.shares_, self.space)

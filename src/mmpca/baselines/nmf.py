@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -14,6 +14,15 @@ from mmpca.baselines.base import Array, CountClusterer, RandomState, child_seeds
 from mmpca.baselines.checks import NOT_NEGATIVE, SEARCH_RULES
 from mmpca.baselines.weighting import unit_tfidf
 from mmpca.counts import Counts
+
+
+class Factorisation(NamedTuple):
+    """Weights (N, Q) and components (Q, V), the norm of the residual, and the iterations it took."""
+
+    weights: Array
+    components: Array
+    error: float
+    n_iter: int
 
 
 class NMFClustering(CountClusterer):
@@ -91,19 +100,21 @@ class NMFClustering(CountClusterer):
         has_svd = self.n_clusters <= min(units.shape)
         kinds = ["nndsvda" if has_svd and start == 0 else "random" for start in range(self.n_init)]
         runs = (self._run(units, kind, seed) for kind, seed in zip(kinds, child_seeds(rng, self.n_init), strict=True))
-        model, weights = min(runs, key=lambda run: run[0].reconstruction_err_)
-        lengths = np.linalg.norm(model.components_, axis=1)  # (Q,)
-        self.weights_ = weights * lengths
-        self.components_ = model.components_ / np.where(lengths > 0, lengths, 1.0)[:, None]
+        best = min(runs, key=lambda run: run.error)
+        lengths = np.linalg.norm(best.components, axis=1)  # (Q,)
+        self.weights_ = best.weights * lengths
+        self.components_ = best.components / np.where(lengths > 0, lengths, 1.0)[:, None]
         self.labels_ = self.weights_.argmax(axis=1)
-        self.reconstruction_error_ = float(model.reconstruction_err_)
-        self.n_iter_ = int(model.n_iter_)
+        self.reconstruction_error_, self.n_iter_ = best.error, best.n_iter
         self.converged_ = bool(self.n_iter_ < self.max_iter)
 
-    def _run(self, units: sparse.csr_array, kind: str, seed: int) -> tuple[NMF, Array]:
-        """Return a fitted factorisation and the weights of the rows, (N, Q)."""
+    def _run(self, units: sparse.csr_array, kind: str, seed: int) -> Factorisation:
+        """Return the factorisation of unit rows, (N, V), from one start."""
         model = NMF(self.n_clusters, init=kind, max_iter=self.max_iter, tol=self.tol, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # `converged_` says so
-            weights = model.fit_transform(units)
-        return model, weights
+            # Without any residual, scikit-learn takes the root of a rounding error.
+            with np.errstate(invalid="ignore"):
+                weights = model.fit_transform(units)
+        error = float(np.nan_to_num(model.reconstruction_err_, nan=0.0))
+        return Factorisation(weights, model.components_, error, int(model.n_iter_))

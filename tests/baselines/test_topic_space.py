@@ -1,0 +1,134 @@
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+from sklearn.base import BaseEstimator
+from sklearn.decomposition import LatentDirichletAllocation
+from sklearn.metrics import adjusted_rand_score
+
+from mmpca.baselines import GMMLDA, KMeansLDA, LDAMap
+from mmpca.baselines.gmm_lda import COVARIANCES, coordinates
+from mmpca.simulate import simulate_mmpca, sparse_topics
+from mmpca.topics import LDA
+
+SHARES = np.array([[9, 1], [8, 2], [1, 9], [2, 8], [5, 5], [6, 6], [3, 9]])
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Return data of five clusters that mix three topics."""
+    shares = np.array([[0.9, 0.05, 0.05], [0.05, 0.9, 0.05], [0.05, 0.05, 0.9], [0.45, 0.1, 0.45], [0.1, 0.45, 0.45]])
+    topics = sparse_topics(3, 60, 0.1, 0)
+    return simulate_mmpca(n_samples=60, lengths=200, topics=topics, cluster_topics=shares, random_state=0)
+
+
+@pytest.mark.parametrize(("kind", "lda"), [(KMeansLDA, "sklearn"), (KMeansLDA, LDA()), (GMMLDA, LDA())])
+def test_recovers_clusters_that_mix_topics(kind, lda, mixed):
+    model = kind(5, 3, lda=lda, n_init_lda=1, random_state=0).fit(mixed.X)
+    assert adjusted_rand_score(mixed.labels, model.labels_) > 0.95
+    assert model.shares_.shape == (60, 3)
+    np.testing.assert_allclose(model.shares_.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("lda", ["sklearn", LDA()])
+def test_most_probable_topic_recovers_clusters_that_are_topics(lda, make_blocks):
+    sample = make_blocks(n_rows=24, shortest=60, longest=100)
+    model = LDAMap(3, lda=lda, n_init=1, random_state=0).fit(sample.X)
+    assert adjusted_rand_score(sample.labels, model.labels_) > 0.95
+    np.testing.assert_array_equal(model.labels_, model.lda_.transform(sample.X).argmax(axis=1))
+
+
+def test_keeps_the_run_with_the_highest_score(make_blocks):
+    X = make_blocks(1, n_rows=20, shortest=5, longest=10).X
+    lda = LatentDirichletAllocation(max_iter=3)
+    one, five = (LDAMap(3, lda=lda, n_init=n_init, random_state=0).fit(X).lda_.score(X) for n_init in (1, 5))
+    assert five > one
+
+
+def test_the_given_transformer_stays_unfitted(make_blocks):
+    lda = LatentDirichletAllocation(max_iter=3)
+    KMeansLDA(3, 2, lda=lda, random_state=0).fit(make_blocks(n_rows=12).X)
+    assert not hasattr(lda, "components_")
+    assert lda.n_components == 10
+
+
+def test_most_probable_topic_is_the_largest_share(known_shares):
+    assert LDAMap(2, lda=known_shares()).fit_predict(SHARES).tolist() == [0, 0, 1, 1, 0, 0, 1]
+
+
+def test_kmeans_finds_the_best_of_all_partitions_of_a_tiny_case(known_shares):
+    model = KMeansLDA(3, 2, lda=known_shares(), random_state=0).fit(SHARES)
+    shares = SHARES / SHARES.sum(axis=1, keepdims=True)
+    tried = [np.array(labels) for labels in product(range(3), repeat=7) if len(set(labels)) == 3]
+    squares = [sum(shares[y == q].var(axis=0).sum() * np.sum(y == q) for q in range(3)) for y in tried]
+    assert model.inertia_ == pytest.approx(min(squares))
+
+
+@pytest.mark.parametrize("space", ["shares", "log-ratio"])
+def test_gaussian_likelihood_and_bic_agree_with_their_definitions(space, known_shares):
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.multinomial(300, p, size=20) for p in ([0.6, 0.3, 0.1], [0.1, 0.4, 0.5])]) + 1
+    model = GMMLDA(2, 3, lda=known_shares(), space=space, covariance="full", random_state=0).fit(X)
+    points, mixture = coordinates(X / X.sum(axis=1, keepdims=True), space), model.mixture_
+    densities = sum(
+        weight * multivariate_normal(mean, covariance).pdf(points)
+        for weight, mean, covariance in zip(mixture.weights_, mixture.means_, mixture.covariances_, strict=True)
+    )
+    assert model.log_likelihood_ == pytest.approx(np.log(densities).sum())
+    n_parameters = 2 * 2 + 2 * 3 + 1  # means, covariances, weights
+    assert model.bic_ == pytest.approx(model.log_likelihood_ - n_parameters / 2 * np.log(40))
+    assert adjusted_rand_score(np.repeat([0, 1], 20), model.labels_) == 1.0
+
+
+def test_chooses_the_covariance_model_with_the_best_bic(known_shares):
+    rng = np.random.default_rng(0)
+    X = rng.multinomial(300, [0.6, 0.3, 0.1], size=60) + 1
+    model = GMMLDA(2, 3, lda=known_shares(), random_state=0).fit(X)
+    assert set(model.bics_) == set(COVARIANCES)
+    assert model.bic_ == max(model.bics_.values()) == model.bics_[model.covariance_]
+    assert model.mixture_.covariance_type == model.covariance_
+
+
+def test_coordinates_keep_distances_up_to_one_scale():
+    shares = np.random.default_rng(0).dirichlet(np.ones(5), size=20)
+    points = coordinates(shares, "shares")
+    before, after = (np.linalg.norm(x[:, None] - x[None], axis=2)[np.triu_indices(20, 1)] for x in (shares, points))
+    assert points.shape == (20, 4)
+    np.testing.assert_allclose(after / before, after[0] / before[0])
+    assert points.var(axis=0).mean() == pytest.approx(1)
+
+
+def test_log_ratios_do_not_change_when_shares_are_not_normalised():
+    shares = np.random.default_rng(0).dirichlet(np.ones(4), size=10)
+    np.testing.assert_allclose(coordinates(7 * shares, "log-ratio"), coordinates(shares, "log-ratio"))
+
+
+def test_refuses_a_gaussian_mixture_of_one_row():
+    with pytest.raises(ValueError, match="GMMLDA needs at least 2 rows, but n_samples = 1"):
+        GMMLDA(1, 2).fit([[1, 2, 3]])
+
+
+class NoSize(BaseEstimator):
+    def fit(self, X):
+        return self
+
+    def transform(self, X):
+        return X
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"lda": "gensim"}, 'lda must be "sklearn" or an unfitted estimator with fit and transform'),
+        ({"lda": LDA}, "lda must be"),
+        ({"lda": NoSize()}, "lda must have a parameter n_topics or n_components, but NoSize has neither"),
+        ({"n_topics": 1}, "n_topics must be a whole number of at least 2, but it is 1"),
+        ({"covariance": "ball"}, 'covariance must be one of "auto", "full"'),
+        ({"space": "flat"}, 'space must be one of "shares", "log-ratio"'),
+        ({"n_init_lda": 0}, "n_init_lda must be a whole number of at least 1"),
+    ],
+)
+def test_refuses_wrong_options(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        GMMLDA(2, **{"n_topics": 2, **wrong}).fit(SHARES)
