@@ -44,7 +44,7 @@ class Data(NamedTuple):
 
 def read_data(path: Path, how: InputOptions, counting: TextOptions) -> Data:
     """Read counts, or texts whose words are counted."""
-    if not _is_text(path, how):
+    if not is_text(path, how):
         return Data(_read_table(path, how))
     from mmpca.cli import texts  # only who counts words pays for it
 
@@ -53,7 +53,7 @@ def read_data(path: Path, how: InputOptions, counting: TextOptions) -> Data:
 
 def read_for_model(path: Path, how: InputOptions, file: ModelFile) -> Data:
     """Read counts or texts, with the features of a model as columns."""
-    if not _is_text(path, how, has_text=file.text is not None):
+    if not is_text(path, how, has_text=file.text is not None):
         return Data(_aligned(path, _read_table(path, how), file.model))
     if file.text is None:
         raise CountsError(
@@ -84,7 +84,8 @@ def _aligned(path: Path, table: CountTable, model: MMPCA) -> CountTable:
     return table._replace(X=aligned.X, feature_names=known, notes=[*table.notes, *aligned.notes()])
 
 
-def _is_text(path: Path, how: InputOptions, *, has_text: bool = False) -> bool:
+def is_text(path: Path, how: InputOptions, *, has_text: bool = False) -> bool:
+    """Tell whether an input is read as texts; `has_text` says whether a model counts words."""
     if how.text or how.text_column is not None or path.is_dir():
         return True
     if how.format is not None:
