@@ -14,6 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from mmpca import MMPCA
 from mmpca.report import write_report
+from mmpca.report.clusters import used_topics
 from mmpca.report.rows import MOST_LISTED
 
 # Of sparse data in these tests themselves; the report has to keep quiet without help.
@@ -221,3 +222,12 @@ def test_without_jinja_the_message_names_what_to_install():
         "else: raise SystemExit(1)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_cluster_uses_topics_that_it_has_more_of_than_others():
+    model = MMPCA()
+    model.weights_ = np.array([0.5, 0.5])
+    model.cluster_topics_ = np.array([[0.7, 0.25, 0.05], [0.3, 0.65, 0.05]])
+    assert used_topics(model) == [[0], [1]]
+    model.cluster_topics_ = np.full((2, 3), 1 / 3)
+    assert used_topics(model) == [[0, 1, 2], [0, 1, 2]]

@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 FEATURES_SHOWN = 10
 SHADES = 10
-USED = 0.1  # share from which on a cluster is said to use a topic
+USED = 0.1  # a cluster uses a topic that has at least this share in it, and no less than among all rows
 
 
 class Feature(NamedTuple):
@@ -71,6 +71,7 @@ def clusters_of(subject: Subject) -> list[Cluster]:
     profiles, common = profile_table(model)
     sizes = np.bincount(subject.clusters, minlength=model.n_clusters)
     largest = max(int(sizes.max()), 1)
+    used = used_topics(model)
     return [
         Cluster(
             q,
@@ -79,7 +80,7 @@ def clusters_of(subject: Subject) -> list[Cluster]:
             round(100 * int(sizes[q]) / largest),
             number(float(model.cluster_overdispersion_[q])),
             [cell(float(share)) for share in model.cluster_topics_[q]],
-            used_topics(model.cluster_topics_[q]),
+            used[q],
             # Ranked by p log(p / p_all): lift alone would list features that occur once.
             _features(subject, profiles[q], common, profiles[q] * np.log(_ratio(profiles[q], common))),
         )
@@ -91,33 +92,31 @@ def topics_of(subject: Subject) -> list[Topic]:
     """Return the topics in their order."""
     model = subject.model
     common = profile_table(model)[1]
-    weights = model.weights_ @ model.cluster_topics_
+    shares, used = model.cluster_topics_, used_topics(model)
+    weights = model.weights_ @ shares
     return [
         Topic(
             k,
             percent(float(weights[k])),
             _features(subject, topic, common, topic),
-            [(q, whole_percent(float(model.cluster_topics_[q, k]))) for q in _users(model.cluster_topics_[:, k])],
+            [(int(q), whole_percent(float(shares[q, k]))) for q in np.argsort(-shares[:, k]) if k in used[q]],
         )
         for k, topic in enumerate(model.components_)
     ]
 
 
-def used_topics(shares: Array) -> list[int]:
-    """Return the topics that a cluster uses, the largest first; at least one."""
-    order = np.argsort(-shares, kind="stable")
-    n_used = max(1, int((shares >= USED).sum()))
-    return [int(k) for k in order[:n_used]]
+def used_topics(model: MMPCA) -> list[list[int]]:
+    """Return the topics that each cluster uses, the largest share first; at least one."""
+    shares = model.cluster_topics_
+    least = np.maximum(USED, model.weights_ @ shares - 1e-9)  # (K,); rounding must not part equal shares
+    order = np.argsort(-shares, axis=1, kind="stable")
+    used = [[int(k) for k in order[q] if shares[q, k] >= least[k]] for q in range(len(shares))]
+    return [topics or [int(order[q, 0])] for q, topics in enumerate(used)]
 
 
 def cell(share: float, *, told: str | None = None) -> Cell:
     """Return a share as a cell of a heat map."""
     return Cell(whole_percent(share) if told is None else told, share, min(SHADES - 1, int(share * SHADES)))
-
-
-def _users(shares: Array) -> list[int]:
-    order = np.argsort(-shares, kind="stable")
-    return [int(q) for q in order if shares[q] >= USED]
 
 
 def _ratio(profile: Array, common: Array) -> Array:

@@ -9,7 +9,7 @@ from mmpca.report.confusion import Confusion
 from mmpca.report.rows import Margins
 from mmpca.report.search import Choice
 from mmpca.report.subject import Subject
-from mmpca.report.words import count, number, percent
+from mmpca.report.words import count, percent
 
 SAME = 1.0  # nats within which two starts are said to agree
 AGREEMENT = ((0.9, "nearly the same"), (0.6, "much the same"), (0.2, "partly the same"))
@@ -102,4 +102,4 @@ def _dispersion(subject: Subject) -> tuple[bool, str]:
         return True, "There are too few rows to compare how much they vary with what the model expects."
     if (warning := advice(index, stabilize=subject.model.stabilize)) is not None:
         return False, warning
-    return True, f"Within clusters the counts vary {number(index)} times as much as the model expects (1 is ideal)."
+    return True, f"Within clusters the counts vary {index:.2f} times as much as the model expects (1 is ideal)."
