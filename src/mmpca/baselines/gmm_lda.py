@@ -41,7 +41,7 @@ class GMMLDA(CountClusterer):
         Coordinates of the shares themselves, or of their logarithms (isometric log-ratios).
     covariance : {"auto", "full", "tied", "diag", "spherical"}, default="auto"
         Covariance model; "auto" fits all four and takes the best BIC.
-    n_init_lda : int, default=2
+    n_init_lda : int, default=4
         Runs of the LDA; the one that scores best is kept.
     n_init : int, default=10
         Starts of EM for each covariance model, from k-means.
@@ -104,7 +104,7 @@ class GMMLDA(CountClusterer):
         lda: Any = "sklearn",
         space: str = "shares",
         covariance: str = "auto",
-        n_init_lda: int = 2,
+        n_init_lda: int = 4,
         n_init: int = 10,
         random_state: RandomState = None,
     ) -> None:

@@ -27,7 +27,7 @@ class KMeansLDA(CountClusterer):
     lda : "sklearn" or estimator, default="sklearn"
         scikit-learn's variational LDA with row priors 1 and 1/n_topics by turns, or an unfitted transformer such as
         `mmpca.topics.LDA()`, whose number of topics and seed are set here.
-    n_init_lda : int, default=2
+    n_init_lda : int, default=4
         Runs of the LDA; the one that scores best is kept.
     n_init : int, default=10
         Starts of k-means; the one with the smallest sum of squares is kept.
@@ -80,7 +80,7 @@ class KMeansLDA(CountClusterer):
         n_topics: int = 5,
         *,
         lda: Any = "sklearn",
-        n_init_lda: int = 2,
+        n_init_lda: int = 4,
         n_init: int = 10,
         random_state: RandomState = None,
     ) -> None:

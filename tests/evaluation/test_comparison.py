@@ -1,0 +1,96 @@
+import tracemalloc
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.metrics import adjusted_rand_score
+
+from mmpca.baselines import SphericalKMeans
+from mmpca.errors import CountsError
+from mmpca.evaluation import all_methods, compare
+
+QUICK = ["spherical k-means", "multinomial mixture"]
+X = np.kron(np.eye(3, dtype=int), np.full((4, 2), 5)) + 1
+TRUTH = np.repeat(["a", "b", "c"], 4)
+
+
+class Hungry(ClusterMixin, BaseEstimator):
+    """Allocates 20 megabytes and returns one cluster."""
+
+    def fit(self, X, y=None):
+        self.labels_ = np.zeros(20_000_000, dtype=np.int8)[: X.shape[0]].astype(int)
+        return self
+
+
+def test_reports_agreement_time_and_labels_of_each_method():
+    rows = compare(X, 3, 2, labels=TRUTH, methods=QUICK, random_state=0)
+    assert [row.method for row in rows] == QUICK
+    for row in rows:
+        assert row.ari == adjusted_rand_score(TRUTH, row.labels) == 1.0
+        assert row.nmi == pytest.approx(1.0)
+        assert row.seconds > 0
+        assert row.peak_megabytes > 0
+        assert row.labels.shape == (12,)
+
+
+def test_says_nothing_of_agreement_without_labels():
+    (row,) = compare(X, 3, 2, methods="spherical k-means", random_state=0, measure_memory=False)
+    assert row.peak_megabytes is None
+    assert row.ari is None
+    assert row.nmi is None
+
+
+def test_labels_are_those_of_the_method_itself():
+    (row,) = compare(X, 3, 2, methods=QUICK[:1], random_state=0)
+    np.testing.assert_array_equal(row.labels, SphericalKMeans(3, random_state=0).fit_predict(X))
+
+
+def test_gives_the_same_labels_for_the_same_seed():
+    first, second = (compare(X, 3, 2, methods=QUICK, random_state=3, measure_memory=False) for _ in range(2))
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one.labels, other.labels)
+
+
+@pytest.mark.parametrize("is_watched", [False, True])
+def test_sees_the_memory_of_a_fit(is_watched):
+    if is_watched:
+        tracemalloc.start()
+    try:
+        (row,) = compare(X, 1, 1, methods={"hungry": Hungry()})
+        assert 20 <= row.peak_megabytes < 25
+        assert tracemalloc.is_tracing() == is_watched
+    finally:
+        tracemalloc.stop()
+
+
+def test_takes_estimators_of_ones_own_and_leaves_them_unfitted():
+    mine = SphericalKMeans(2, random_state=0)
+    (row,) = compare(X, 3, 2, methods={"mine": mine})
+    assert row.method == "mine"
+    assert len(np.unique(row.labels)) == 2
+    assert not hasattr(mine, "labels_")
+
+
+def test_reports_each_result_as_soon_as_there_is_one():
+    seen = []
+    rows = compare(X, 3, 2, methods=QUICK, random_state=0, callback=seen.append)
+    assert [row.method for row in seen] == [row.method for row in rows]
+
+
+def test_offers_mmpca_and_every_rival():
+    methods = all_methods(3, 2, random_state=5)
+    kinds = {type(method).__name__ for method in methods.values()}
+    assert next(iter(methods)) == "MMPCA"
+    assert len(kinds) == 10
+    for method in methods.values():
+        assert method.n_clusters == 3
+        assert method.random_state == 5
+
+
+def test_refuses_unknown_methods_wrong_labels_and_what_is_no_count():
+    with pytest.raises(ValueError, match=r"methods must be names out of MMPCA, .*, but one is 'DBSCAN'"):
+        compare(X, 3, 2, methods=["DBSCAN"])
+    with pytest.raises(ValueError, match=r"shapes are \(2,\) and \(12,\)"):
+        compare(X, 3, 2, labels=[0, 1])
+    with pytest.raises(CountsError, match=r"X\[0, 0\] = -1"):
+        compare([[-1]], 1, 1)
