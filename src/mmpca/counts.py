@@ -86,7 +86,7 @@ class Counts(NamedTuple):
         return _counts(self.to_csr()[selected])
 
     def group_sums(self, groups: NDArray[np.integer[Any]], n_groups: int) -> NDArray[np.float64]:
-        """Return the sums of the rows of each group, shape (n_groups, n_features); `groups` numbers that of each row."""
+        """Return the sums of the rows of each group, shape (n_groups, n_features), `groups` being those of the rows."""
         shape = n_groups, self.n_rows
         members = sparse.csr_array((np.ones(self.n_rows), (groups, np.arange(self.n_rows))), shape=shape)
         sums: NDArray[np.float64] = (members @ self.to_csr()).toarray()

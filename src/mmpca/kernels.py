@@ -826,6 +826,8 @@ def expand_row(state, i, size_changes, min_gain, caution, last_caution, first, s
             continue
         row_topic_counts(state.rows, i, state.beta_rows, state.weight[q], s)
         change, below[q], above[q] = expand_end(state, q, s, 1.0, first[q])
+        if state.moved[q] > 0.0 or state.moved[old] > 0.0:
+            top = np.inf  # the estimate is ahead of the tables: nothing follows from it when these have caught up
         change += join[q]
         at_most = change + last_caution * above[q]
         below[q] *= caution

@@ -81,3 +81,10 @@ def test_identical_rows_are_split_into_something(make_problem):
     problem = make_problem(0, n_rows=12)
     problem = problem._replace(X=np.tile(problem.X[0], (12, 1)))
     assert (np.bincount(engine.split_once(problem.build(), tol=1e-10), minlength=4) > 0).all()
+
+
+@pytest.mark.parametrize("n_clusters", [0, 5, -1])
+def test_a_number_of_groups_out_of_range_is_refused(make_problem, n_clusters):
+    path = engine.merge_path(make_problem(0, n_clusters=4, n_rows=20).build())
+    with pytest.raises(ValueError, match="n_clusters must be from 1 to 4"):
+        path.groups(n_clusters)

@@ -161,3 +161,22 @@ def test_control_c_while_clusters_are_regrouped_keeps_the_best_state(stuck, monk
     assert run.bounds[-1] == pytest.approx(engine.bound(state), rel=1e-12)
     np.testing.assert_array_equal(state.labels, labels)
     engine.check(state)
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.1, 0.5])
+def test_under_a_prior_below_one_a_regrouped_search_never_lowers_the_bound(alpha):
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        beta = rng.dirichlet(np.full(30, 0.2), 5) * 0.9 + 0.1 / 30
+        rows = as_counts(rng.multinomial(12, rng.dirichlet(np.ones(5), 6)[rng.integers(6, size=50)] @ beta))
+        state = engine.build(rows, rng.permutation(np.arange(50) % 6), n_clusters=6, beta=beta, alpha=alpha)
+        run = engine.search(state, rng=rng, regroup=True, max_epochs=20)
+        assert (np.diff(run.bounds) >= -1e-9 * abs(run.bounds[-1])).all()
+        assert engine.bound(state) == pytest.approx(run.bounds[-1], rel=1e-9)
+
+
+def test_topics_that_cannot_be_written_to_are_searched_as_well(stuck):
+    beta = stuck[1].copy()
+    beta.setflags(write=False)
+    state = engine.build(stuck[0], stuck[3], n_clusters=4, beta=beta, alpha=1.0)
+    assert engine.search(state, rng=np.random.default_rng(0), regroup=True).converged

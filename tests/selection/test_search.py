@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from mmpca import MMPCA, MMPCASearch, engine
+from mmpca.engine import sweeps
 from mmpca.errors import InterruptedSearchWarning, StoreError
 from mmpca.selection import grid as grids
 from mmpca.simulate import simulate_mmpca, sparse_topics
@@ -325,3 +326,33 @@ def test_the_path_of_merges_is_there_for_the_best_model(search):
     path = search.best_estimator_.merge_path()
     assert isinstance(path, engine.MergePath)
     assert len(path.bounds) == 3
+
+
+def test_a_cell_that_is_interrupted_is_not_kept(data, tmp_path, monkeypatch):
+    visit = sweeps.GreedySweep.visit
+    n_visits = []
+
+    def press(*arguments):
+        n_visits.append(1)
+        if len(n_visits) == 40:
+            raise KeyboardInterrupt
+        return visit(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sweeps.GreedySweep, "visit", press)
+        with pytest.warns(InterruptedSearchWarning, match="cells are compared"):
+            MMPCASearch(**GRID, n_resamples=2, store=tmp_path).fit(data.X)
+    resumed = MMPCASearch(**GRID, store=tmp_path).fit(data.X)
+    assert_same_results(resumed, MMPCASearch(**GRID).fit(data.X))
+
+
+def test_processes_get_topics_that_are_too_large_to_be_copied():
+    X = np.random.default_rng(0).poisson(0.01, (30, 70_000))  # joblib maps arrays of more than a megabyte
+    search = MMPCASearch((2, 3), (2,), n_init=1, max_epochs=3, random_state=0, n_jobs=2).fit(X)
+    assert search.labels_.shape == (30,)
+
+
+def test_a_file_that_is_no_search_is_refused(data, tmp_path):
+    (tmp_path / "search.json").write_text("[1, 2]")
+    with pytest.raises(StoreError, match=r"search.json is not that of a search"):
+        MMPCASearch((2,), (2,), random_state=0, store=tmp_path).fit(data.X)

@@ -24,6 +24,8 @@ class MergePath(NamedTuple):
 
     def groups(self, n_clusters: int) -> NDArray[np.int32]:
         """Return which of `n_clusters` groups each of the Q clusters is in, shape (Q,), by their first members."""
+        if not 1 <= n_clusters <= len(self.bounds):
+            raise ValueError(f"n_clusters must be from 1 to {len(self.bounds)}, but it is {n_clusters}.")
         n_merged = len(self.bounds) - n_clusters
         group = np.arange(len(self.bounds))
         for new, (first, second) in enumerate(self.linkage[:n_merged, :2], start=len(group)):

@@ -245,9 +245,8 @@ def _for_rows(
     size: int | None = None,
 ) -> None:
     """Call a kernel on matching pieces of the arrays, in threads if there are any."""
-    if pool is None:
-        kernel(*arrays)
-        return
     size = size or ROWS_PER_TASK
     pieces = [slice(start, start + size) for start in range(0, len(arrays[0]), size)]
-    list(pool.map(lambda piece: kernel(*(array[piece] for array in arrays)), pieces))
+    # The same pieces without threads: what a kernel does with a row may depend, by rounding, on the others.
+    call = map if pool is None else pool.map
+    list(call(lambda piece: kernel(*(array[piece] for array in arrays)), pieces))

@@ -24,7 +24,9 @@ def refit_topics(state: State, *, max_iter: int = 200, tol: float = 1e-7) -> tup
         best, start = _climb(copy(state), max_iter, tol)
         for q in range(best.n_clusters):
             kernels.refresh_cluster(best, q, False)
-    return best.beta, best.gamma, max(bound(best), start)
+    if bound(best) < start:  # under a prior below one, VE-steps may end in another maximum
+        return state.beta, state.gamma, start
+    return best.beta, best.gamma, bound(best)
 
 
 def _climb(state: State, max_iter: int, tol: float) -> tuple[State, float]:

@@ -32,6 +32,7 @@ class Split(NamedTuple):
     cluster: int
     leaving: NDArray[np.int64]  # rows of the second half
     members: NDArray[np.int64]  # rows of the cluster that was split
+    at_least: float  # the gain below which it was given up
 
 
 def merged_once(state: State) -> NDArray[np.int32]:
@@ -66,10 +67,12 @@ class Regrouping:
         """
         if self.state.n_clusters < 3:
             return False
-        before, labels, gamma = bound(self.state), self.state.labels.copy(), self.state.gamma.copy()
-        merges = self.merges()
+        before = bound(self.state)
+        old = self.state.labels.copy(), self.state.gamma.copy()
+        labels, gamma = old[0].copy(), old[1].copy()
+        merges, min_gain = self.merges(), self.tol * abs(before)
         splits = self.splits(at_least=merges[0].loss)
-        chosen = list(_pairs(merges, splits, self.tol * abs(before)))
+        chosen = list(_pairs(merges, splits, min_gain))
         if not chosen:
             return False
         for merge, split in chosen:
@@ -78,7 +81,11 @@ class Regrouping:
             labels[split.leaving] = freed
             gamma[freed] = gamma[split.cluster]
         relabel(self.state, labels, gamma)
-        return True
+        if bound(self.state) > before + min_gain:
+            return True
+        # Under a prior below one, VE-steps from another start end in another maximum.
+        relabel(self.state, *old)
+        return False
 
     def merges(self) -> list[Merge]:
         """Return the merges that seem to lose least, the least loss first."""
@@ -95,7 +102,8 @@ class Regrouping:
         promising = sorted(range(self.state.n_clusters), key=lambda q: -halves[q].promise)[:N_SPLITS]
         for q in promising:
             known = self._splits.get(q)
-            if known is None or not np.array_equal(known.members, halves[q].members):
+            is_known = known is not None and np.array_equal(known.members, halves[q].members)
+            if known is None or not is_known or known.at_least > at_least:
                 self._splits[q] = _split(self.state, q, halves[q], self.tol, at_least)
         return sorted((self._splits[q] for q in promising), key=lambda split: -split.gain)
 
@@ -161,7 +169,7 @@ def _split(state: State, q: int, halves: _Halves, tol: float, at_least: float) -
     """Climb from two halves of a cluster on its own rows, as long as that may gain enough; return the split."""
     members = halves.members
     if halves.promise == -np.inf:
-        return Split(-np.inf, q, members[:0], members)
+        return Split(-np.inf, q, members[:0], members, at_least)
     part = build(state.rows.take(members), halves.is_second, n_clusters=2, beta=state.beta, alpha=state.alpha)
     # The part's own bound counts n log(n / n_q), which is just what a split adds to the whole's.
     gains, rng = [bound(part) - float(state.value[q])], np.random.default_rng(0)
@@ -172,4 +180,4 @@ def _split(state: State, q: int, halves: _Halves, tol: float, at_least: float) -
         gains.append(run.bounds[-1] - float(state.value[q]))
         if run.converged or gains[-1] + n_left * (gains[-1] - gains[-2]) < at_least:
             break
-    return Split(gains[-1], q, members[part.labels == 1], members)
+    return Split(gains[-1], q, members[part.labels == 1], members, at_least)

@@ -67,7 +67,7 @@ def search(
                 break
     except KeyboardInterrupt:
         # It came between two climbs. The labels are sound, all else is made anew from them.
-        relabel(state, state.labels)
+        relabel(state, state.labels, state.gamma)
         last = max(bound(state), run.bounds[-1])  # rounding
         run = Run([*run.bounds[:-1], last], run.n_moves, converged=False, interrupted=True)
     return run

@@ -32,6 +32,7 @@ Labels = NDArray[np.int32]
 COOLING, MAX_TEMPERATURES = 0.7, 30
 EPOCHS_PER_TEMPERATURE = 5
 PERTURBATION = 1.0
+LEAST_SHARE = 1e-300  # of a cluster in the rows
 
 
 class Soft(NamedTuple):
@@ -171,7 +172,8 @@ def vbem(state: State, *, max_epochs: int = 500, tol: float = 1e-7, callback: Ca
     except KeyboardInterrupt:
         is_stopped = True
     run = Run(bounds, n_moves, is_converged and not is_stopped, is_stopped)
-    weights = fit.sizes / fit.sizes.sum()
+    # A cluster that no row belongs to any more keeps a logarithm.
+    weights = np.maximum(fit.sizes / fit.sizes.sum(), LEAST_SHARE)
     return Soft(harden(fit.responsibilities), fit.responsibilities, weights, fit.state.gamma, fit.state.beta, run)
 
 

@@ -84,7 +84,8 @@ def of_sums(counts: Array, sizes: ArrayLike, *, beta: Array, alpha: float) -> St
 def _blank(rows: Counts, labels: ArrayLike, n_clusters: int, beta: Array, alpha: float) -> State:
     """Return a state whose clusters are still to be counted and refreshed."""
     n_topics, n_features = beta.shape
-    beta = np.ascontiguousarray(beta, dtype=np.float64)
+    # Kernels are compiled for arrays that can be written to; joblib gives processes large ones that cannot.
+    beta = np.require(beta, np.float64, ["C", "A", "W", "E"])
     return State(
         rows=rows,
         alpha=float(alpha),

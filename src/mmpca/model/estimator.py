@@ -80,7 +80,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     labels_ : ndarray of int32, shape (n_samples,)
         Cluster of each row.
     weights_ : ndarray of shape (n_clusters,)
-        Share of the rows in each cluster (pi).
+        Share of the rows in each cluster (pi); with "vbem", of the soft assignments.
     cluster_counts_ : ndarray of shape (n_clusters, n_features)
         Sums of the rows of each cluster; of square roots with ``stabilize="sqrt"``.
     components_ : ndarray of shape (n_topics, n_features)
@@ -206,9 +206,9 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         checked = type(self)(**self.get_params(deep=False))
         rows = checked.checked_counts(X)
         seeds = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31)).spawn(2)
-        beta = self._topics(rows, np.random.default_rng(seeds[0]))
         plan = self._plan(rows.n_rows)
         planned = self._starts(plan.n_starts, rows.n_rows, seeds[1])
+        beta = self._topics(rows, np.random.default_rng(seeds[0]))
         searches = starts.Searches(
             self._task(rows, beta, planned), planned, plan.patience, telling(callback, self.verbose)
         )
@@ -372,7 +372,8 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     def merge_path(self) -> engine.MergePath:
         """Merge the clusters pairwise, each time the two whose merge costs the bound least, down to one.
 
-        The topics are `components_`, held fixed; the bound at the full number of clusters is `refit_bound_`.
+        The topics are `components_`, held fixed; the bound at the full number of clusters is `refit_bound_`, except
+        with "vbem", whose own bound is of another kind.
 
         Returns
         -------

@@ -24,8 +24,7 @@ def joint_log_likelihood(rows: Counts, topics: Array, cluster_topics: Array, wei
     Multinomial coefficients, which no cluster changes, are left out, and so are features that no topic knows.
     """
     table = np.ascontiguousarray(log_profiles(topics, cluster_topics).T)  # (V, Q)
-    with np.errstate(divide="ignore"):  # soft assignments may leave a cluster without any weight
-        scores: Array = rows.to_csr() @ table + np.log(weights)
+    scores: Array = rows.to_csr() @ table + np.log(weights)
     return scores
 
 

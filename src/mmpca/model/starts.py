@@ -232,6 +232,8 @@ class Searches:
                 self._stop.set()
                 self.interrupted = True
                 outcomes[:] = [outcome for future in futures if not future.exception() for outcome in future.result()]
+                if not outcomes:
+                    raise
             finally:
                 self._stop.set()  # starts that are not needed any more
 

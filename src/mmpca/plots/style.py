@@ -1,4 +1,4 @@
-"""What all figures have in common; the only place that imports matplotlib."""
+"""What all figures have in common."""
 
 from __future__ import annotations
 

@@ -76,7 +76,10 @@ def fresh_cell(rows: Counts, topics: Topics, n_clusters: int, options: Options) 
         for number, word in enumerate(sequence.generate_state(options.plan.n_starts))
     ]
     searches = starts.Searches(_task(rows, topics, n_clusters, options), planned, options.plan.patience)
-    return _cell(starts.best_of(searches.run(1)), perf_counter() - began)
+    outcomes = searches.run(1)
+    if searches.interrupted:  # half a cell is none: it may not be remembered
+        raise KeyboardInterrupt
+    return _cell(starts.best_of(outcomes), perf_counter() - began)
 
 
 def walk(
@@ -106,6 +109,8 @@ def _improved(rows: Counts, topics: Topics, here: Cell, there: Cell, n_clusters:
     start = starts.Start(kind, here.seed, labels)
     task = _task(rows, topics, n_clusters, options, needs_shares=False)
     outcome = starts.search_from(task, start, n_threads=1, callback=lambda _: False)
+    if outcome.run.interrupted:
+        raise KeyboardInterrupt
     seconds = here.seconds + perf_counter() - began
     is_better = outcome.bound > here.bound + starts.SAME_BOUND * abs(here.bound)
     return _cell(outcome, seconds) if is_better else here._replace(seconds=seconds)

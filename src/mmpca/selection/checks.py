@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +12,7 @@ from mmpca.selection.criteria import CRITERIA
 SHARED = ("n_init", "topic_prior", "stabilize", "max_epochs", "tol", "n_jobs", "verbose")  # with the model
 RULES = {name: constraints.RULES[name] for name in SHARED} | {
     "criterion": constraints.Rule(lambda value: isinstance(value, str) and value in CRITERIA, f"one of {CRITERIA}"),
+    "store": constraints.Rule(lambda value: value is None or isinstance(value, str | os.PathLike), "a folder or None"),
     "n_resamples": constraints.Rule(lambda value: constraints.is_integer(value, 0), "a whole number of at least 0"),
 }
 

@@ -173,7 +173,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         store.open(self._belonging(rows, options))
         found = grid.fit(self.n_jobs, self._watch(callback))
         results = self._results(found, rows)
-        if self.n_resamples:
+        if self.n_resamples and found.is_complete:
             results["wins"] = self._wins(grid, results)
         self._choose(results, found, X)
         if not found.is_complete:
@@ -241,9 +241,16 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
             folder = None if grid.store.folder is None else grid.store.folder / f"resample-{number}"
             again = grid._replace(rows=grid.rows.take(taken), store=Store(folder))
             again.store.open(self._belonging(again.rows, grid.options))
-            found = self._results(again.fit(self.n_jobs), again.rows)
-            wins[found[self.criterion].argmax()] += 1
-        return wins / self.n_resamples
+            found = again.fit(self.n_jobs)
+            if not found.is_complete:
+                warnings.warn(
+                    f"The resamples were interrupted: wins are those of {number} of them.",
+                    InterruptedSearchWarning,
+                    stacklevel=3,
+                )
+                break
+            wins[self._results(found, again.rows)[self.criterion].argmax()] += 1  # the same cells in the same order
+        return wins / max(1.0, wins.sum())
 
     def _choose(self, results: dict[str, NDArray[Any]], found: GridFit, X: Any) -> None:
         """Set the fitted attributes."""
@@ -252,13 +259,13 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         pairs = [
             {"n_clusters": int(results["n_clusters"][c]), "n_topics": int(results["n_topics"][c])} for c in order[:2]
         ]
+        q, k = pairs[0]["n_clusters"], pairs[0]["n_topics"]
+        start = {"topics": found.topics[k].beta, "start": found.cells[q, k].labels}
+        self.best_estimator_ = self._template(q, k, **start, random_state=0).fit(X)
         self.results_, self.best_params_, self.best_score_ = results, pairs[0], float(score[order[0]])
         self.runner_up_ = pairs[1] if len(pairs) > 1 else None
         self.gap_ = float(score[order[0]] - score[order[1]]) if len(pairs) > 1 else np.inf
         self.reason_ = sentence(results["n_clusters"], results["n_topics"], score, self.criterion)
-        q, k = pairs[0]["n_clusters"], pairs[0]["n_topics"]
-        start = {"topics": found.topics[k].beta, "start": found.cells[q, k].labels}
-        self.best_estimator_ = self._template(q, k, **start, random_state=0).fit(X)
         self.labels_ = self.best_estimator_.labels_
         self.n_features_in_ = self.best_estimator_.n_features_in_
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from zipfile import BadZipFile
@@ -21,6 +22,7 @@ from mmpca.counts import Counts
 from mmpca.errors import StoreError
 
 SCHEMA = 1
+VERSION = version("mmpca")  # another may find other cells
 Part = TypeVar("Part", bound=NamedTuple)
 
 
@@ -42,7 +44,7 @@ class Store:
         """Make the folder, or refuse one that belongs to other data or options."""
         if self.folder is None:
             return
-        content = {"schema": SCHEMA} | belongs_to
+        content = {"schema": SCHEMA, "mmpca": VERSION} | belongs_to
         path = self.folder / "search.json"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -57,7 +59,9 @@ class Store:
                 "Give another folder, or None to keep nothing."
             ) from error
 
-    def _compare(self, found: dict[str, Any], expected: dict[str, Any]) -> None:
+    def _compare(self, found: Any, expected: dict[str, Any]) -> None:
+        if not isinstance(found, dict):
+            raise StoreError(f"{self.folder}/search.json is not that of a search. Give another folder.")
         for name, value in expected.items():
             if found.get(name) != value:
                 raise StoreError(
@@ -73,8 +77,9 @@ class Store:
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 return kind(**{key: _plain(array) for key, array in arrays.items()})
-        except (OSError, EOFError, TypeError, ValueError, BadZipFile):  # not there, or not ours: it is made anew
-            part = compute()
+        except (OSError, EOFError, TypeError, ValueError, BadZipFile):
+            pass  # not there, or not ours: it is made anew
+        part = compute()
         arrays = {key: np.asarray(value) for key, value in part._asdict().items()}
         self._write(path, lambda temporary: _save(temporary, arrays))
         return part
