@@ -18,7 +18,7 @@ class Confusion(NamedTuple):
     """How many rows of each class are in each cluster."""
 
     lines: list[tuple[str, int, list[Cell]]]  # class, its rows, its cells
-    rand_index: float
+    rand_index: float  # to two decimals, and no -0.0
     n_left_out: int  # classes that are not shown
 
 
@@ -35,4 +35,6 @@ def confusion_of(subject: Subject) -> Confusion | None:
         (shown(names[c]), int(totals[c]), [cell(n / int(totals[c]), told=f"{n:,}" if n else "") for n in row])
         for c, row in ((c, table[c].tolist()) for c in order)
     ]
-    return Confusion(lines, float(adjusted_rand_score(codes, subject.clusters)), len(names) - len(order))
+    return Confusion(
+        lines, round(float(adjusted_rand_score(codes, subject.clusters)), 2) + 0.0, len(names) - len(order)
+    )

@@ -16,7 +16,7 @@ from mmpca.selection.reasons import sentence
 
 Array = NDArray[np.float64]
 
-WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 220, 96, 36, 12  # of the curve, in its own units
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 640, 220, 112, 36, 12  # of the curve, in its own units
 MOST_EPOCHS = 200  # in the table behind it
 
 
@@ -58,7 +58,7 @@ def curve_of(model: MMPCA) -> Curve:
         (LEFT + inner_width * epoch / steps, TOP + inner_height * (high - bound) / span)
         for epoch, bound in enumerate(bounds.tolist())
     ]
-    y_marks = [(float(TOP), number(high))] + ([(float(TOP + inner_height), number(low))] if high > low else [])
+    y_marks = [(float(TOP), exact(high))] + ([(float(TOP + inner_height), exact(low))] if high > low else [])
     places = np.unique(np.linspace(0, len(bounds) - 1, 5).round().astype(int)).tolist()
     rises = np.diff(bounds, prepend=np.nan)
     table = [

@@ -22,7 +22,6 @@
     }
     for (const part of all("[data-topic]")) {
       part.classList.toggle("marked", topics.has(part.dataset.topic));
-      part.classList.toggle("dimmed", cluster !== "" && part.matches(".card") && !topics.has(part.dataset.topic));
     }
     status.textContent = cluster === "" ? "" :
       `Only cluster ${cluster} and its rows are shown; its topics (${[...topics].join(", ")}) are marked.`;
