@@ -3,6 +3,16 @@
 Needs matplotlib: ``pip install "mmpca[plots]"``.
 """
 
+from mmpca.plots.model import bound_history, cluster_sizes, cluster_topics, topic_features, topics
 from mmpca.plots.selection import criterion_curves, criterion_heatmap, dendrogram
 
-__all__ = ["criterion_curves", "criterion_heatmap", "dendrogram"]
+__all__ = [
+    "bound_history",
+    "cluster_sizes",
+    "cluster_topics",
+    "criterion_curves",
+    "criterion_heatmap",
+    "dendrogram",
+    "topic_features",
+    "topics",
+]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart, the darkest first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
@@ -16,13 +17,18 @@ EMPHASIS = "#D55E00"
 
 def new_axes(ax: Axes | None, width: float = 5.0, height: float = 3.6) -> Axes:
     """Return the axes, or those of a new figure of so many inches."""
-    if ax is not None:
-        return ax
+    return new_figure(None, width, height).add_subplot() if ax is None else ax
+
+
+def new_figure(figure: Figure | None, width: float, height: float) -> Figure:
+    """Return the figure, or a new one of so many inches."""
+    if figure is not None:
+        return figure
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError('Figures need matplotlib. Install it with: pip install "mmpca[plots]"') from error
-    return plt.subplots(figsize=(width, height), layout="constrained")[1]
+    return plt.figure(figsize=(width, height), layout="constrained")
 
 
 def tidy(ax: Axes) -> None:
