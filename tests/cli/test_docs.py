@@ -1,18 +1,32 @@
-"""The lines of docs/cli.md run as they stand."""
+"""The lines of docs/cli.md and of the README run as they stand."""
 
 import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
-BLOCKS = re.findall(r"```console\n(.*?)```", DOCUMENT, flags=re.DOTALL)
+ROOT = Path(__file__).parents[2]
+DOCUMENT, README = (ROOT / "docs" / "cli.md").read_text(), (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```console\n(.*?)```", DOCUMENT + README, flags=re.DOTALL)
+SUBJECTS = ("river stone water fish boat", "engine wheel road fuel driver", "bread oven flour salt baker")
+
+
+def write_reports(folder):
+    """Write short texts on three subjects."""
+    rng = np.random.default_rng(0)
+    for name, n_texts in (("reports", 30), ("new-reports", 6)):
+        (folder / name).mkdir()
+        for number in range(n_texts):
+            words = rng.choice(SUBJECTS[number % 3].split(), size=25)
+            (folder / name / f"{number}.txt").write_text("The " + " and the ".join(words) + ".")
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
-def test_the_lines_of_the_document_run_in_an_empty_folder(mmpca_command, block, tmp_path, monkeypatch):
+def test_the_lines_of_the_documents_run(mmpca_command, block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    write_reports(tmp_path)
     for line in block.splitlines():
         program, *arguments = shlex.split(line.removeprefix("$ "))
         assert program == "mmpca"
