@@ -115,6 +115,12 @@ def size_terms(sizes: ArrayLike) -> Array:
     return np.asarray(xlogy(n, n), dtype=np.float64)
 
 
+def merge_loss(values: ArrayLike, sizes: ArrayLike, pooled: float) -> float:
+    """Return what the bound loses when clusters with these J and sizes become one with J = `pooled`."""
+    before = np.sum(values) + size_terms(sizes).sum()
+    return float(before - pooled - size_terms(np.sum(sizes)))
+
+
 def size_changes(sizes: NDArray[np.int64]) -> Array:
     """Return the changes of n log n when a row leaves or joins each cluster, (2, Q)."""
     return np.stack([size_terms(sizes - 1), size_terms(sizes + 1)]) - size_terms(sizes)

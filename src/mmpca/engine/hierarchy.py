@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmpca.engine.bound import Array, size_terms
+from mmpca.engine.bound import Array, merge_loss
 from mmpca.engine.moves import bound
 from mmpca.engine.state import State, pooled_value
 
@@ -60,6 +60,7 @@ class _Tree:
         self.members = {q: [q] for q in range(state.n_clusters)}
         self.sizes = {q: int(state.sizes[q]) for q in range(state.n_clusters)}
         self.values = {q: float(state.value[q]) for q in range(state.n_clusters)}
+        self.pooled: dict[tuple[int, int], float] = {}  # J of two groups taken together
         self.losses: dict[tuple[int, int], float] = {}
         for q in range(state.n_clusters):
             self._weigh(q)
@@ -71,10 +72,9 @@ class _Tree:
     def merge(self, first: int, second: int) -> float:
         """Put two groups together and return the loss."""
         loss, new = self.losses[first, second], max(self.sizes) + 1
-        value, size = self._pooled(first, second), self.sizes[first] + self.sizes[second]
-        members = self.members.pop(first) + self.members.pop(second)
+        self.values[new], self.sizes[new] = self.pooled[first, second], self.sizes[first] + self.sizes[second]
+        self.members[new] = self.members.pop(first) + self.members.pop(second)
         self.losses = {pair: x for pair, x in self.losses.items() if not {first, second} & set(pair)}
-        self.members[new], self.values[new], self.sizes[new] = members, value, size
         self._weigh(new)
         return loss
 
@@ -82,9 +82,7 @@ class _Tree:
         """Find out what merging a group with each of those before it loses."""
         for other in self.members:
             if other < q:
-                sizes = np.array([self.sizes[other], self.sizes[q]])
-                before = self.values[other] + self.values[q] + size_terms(sizes).sum()
-                self.losses[other, q] = float(before - self._pooled(other, q) - size_terms(sizes.sum()))
-
-    def _pooled(self, first: int, second: int) -> float:
-        return pooled_value(self.state, self.members[first] + self.members[second])
+                pair, pooled = (other, q), pooled_value(self.state, self.members[other] + self.members[q])
+                self.pooled[pair] = pooled
+                values, sizes = [self.values[x] for x in pair], [self.sizes[x] for x in pair]
+                self.losses[pair] = merge_loss(values, sizes, pooled)

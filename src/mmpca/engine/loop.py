@@ -180,7 +180,7 @@ def _is_quiet(n_moves: list[int], few: int) -> bool:
 def _epoch(
     state: State, before: _Point, sweep: Sweep, blocks: list[Rows], min_gain: float, watch: _Watch
 ) -> float | None:
-    """Visit all rows in place; return the bound, which is not lower than before.
+    """Visit all rows in place; return the bound, not lower than before but for rounding.
 
     None means that no gain can be trusted any more: VE-steps ended in one maximum or another, and the state is what it
     was before.

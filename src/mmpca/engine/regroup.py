@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmpca.engine.bound import Array, responsibilities, size_terms
+from mmpca.engine.bound import Array, merge_loss, responsibilities, size_terms
 from mmpca.engine.loop import Limits, climb
 from mmpca.engine.moves import bound
 from mmpca.engine.state import State, build, pooled_value, relabel
@@ -136,9 +136,7 @@ def _merge_losses(state: State) -> Array:
 def _loss(state: State, pair: tuple[int, int]) -> float:
     """Return what merging two clusters loses."""
     at = list(pair)
-    sizes = state.sizes[at]
-    before = state.value[at].sum() + size_terms(sizes).sum()
-    return float(before - pooled_value(state, at) - size_terms(sizes.sum()))
+    return merge_loss(state.value[at], state.sizes[at], pooled_value(state, at))
 
 
 class _Halves(NamedTuple):
