@@ -59,13 +59,24 @@ def check_jobs(value: int) -> int:
 
 def grid(value: str) -> tuple[int, ...]:
     """Return the numbers of "2-8" or "2,4,8"; refuse what is neither."""
-    numbers: list[int] = []
+    found: list[int] = []
     for part in value.split(","):
         first, dash, last = part.strip().partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()) or (dash and int(last) < int(first)):
             raise typer.BadParameter(f"{value!r} is neither a range such as 2-8 nor a list such as 2,4,8.")
-        numbers += range(int(first), int(last or first) + 1)
-    return tuple(numbers)
+        found += range(int(first), int(last or first) + 1)
+    return tuple(found)
+
+
+def numbers(value: str) -> tuple[float, ...]:
+    """Return the numbers of "0,0.2,0.4"; refuse what is no list of numbers from 0 to 1."""
+    try:
+        found = tuple(dict.fromkeys(float(part) for part in value.split(",")))
+    except ValueError:
+        found = ()
+    if not found or not all(0 <= number <= 1 for number in found):
+        raise typer.BadParameter(f"{value!r} is no list of numbers from 0 to 1 such as 0,0.2,0.4.")
+    return found
 
 
 def check_starts(value: str) -> str:

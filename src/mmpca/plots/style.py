@@ -24,11 +24,18 @@ def new_figure(figure: Figure | None, width: float, height: float) -> Figure:
     """Return the figure, or a new one of so many inches."""
     if figure is not None:
         return figure
+    check_matplotlib()
+    import matplotlib.pyplot as plt
+
+    return plt.figure(figsize=(width, height), layout="constrained")
+
+
+def check_matplotlib() -> None:
+    """Say how to install matplotlib where it is missing."""
     try:
-        import matplotlib.pyplot as plt
+        import matplotlib.pyplot  # noqa: F401
     except ImportError as error:
         raise ImportError('Figures need matplotlib. Install it with: pip install "mmpca[plots]"') from error
-    return plt.figure(figsize=(width, height), layout="constrained")
 
 
 def tidy(ax: Axes) -> None:

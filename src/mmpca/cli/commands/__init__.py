@@ -11,10 +11,11 @@ from mmpca.cli.commands.fit import fit
 from mmpca.cli.commands.inspect import inspect
 from mmpca.cli.commands.predict import predict
 from mmpca.cli.commands.report import report
+from mmpca.cli.commands.reproduce import reproduce
 from mmpca.cli.commands.select import select
 from mmpca.cli.commands.simulate import simulate
 
 __all__ = ["COMMANDS"]
 
 # In the order of a newcomer's path.
-COMMANDS = (demo, inspect, select, fit, predict, explain, report, simulate, convert)
+COMMANDS = (demo, inspect, select, fit, predict, explain, report, simulate, convert, reproduce)

@@ -1,0 +1,53 @@
+"""How far a long run is: a bar on a terminal, plain lines in a pipe."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from mmpca.cli import screen
+from mmpca.experiments import Progress as Standing
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+@contextmanager
+def watched(name: str) -> Iterator[Callable[[Standing], None]]:
+    """Give a function that is told how far a run is, and shows it on standard error."""
+    console = screen.err()
+    if not console.is_terminal:
+        yield _Lines(name)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(name, total=None, left="")
+
+        def tell(now: Standing) -> None:
+            bar.update(task, total=now.n_tasks, completed=now.n_done, left=_left(now))
+
+        yield tell
+
+
+class _Lines:
+    """Prints a line at the beginning, at the end, and not too often between them."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.last = -math.inf
+
+    def __call__(self, now: Standing) -> None:
+        if now.n_done < now.n_tasks and monotonic() - self.last < SECONDS_BETWEEN_LINES:
+            return
+        self.last = monotonic()
+        told = f"{self.name}: {now.n_done} of {now.n_tasks} parts done" + (f", {_left(now)}" if _left(now) else "")
+        screen.err().print(told, highlight=False, markup=False, soft_wrap=True)
+
+
+def _left(now: Standing) -> str:
+    if math.isnan(now.seconds_left) or now.n_done == now.n_tasks:
+        return ""
+    return f"about {screen.duration(now.seconds_left)} left"

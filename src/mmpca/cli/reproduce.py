@@ -1,0 +1,52 @@
+"""``mmpca reproduce``: an experiment of the paper, from its tasks to table and figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from mmpca.cli import screen
+from mmpca.cli.guard import INTERRUPTED
+from mmpca.cli.progress import watched
+from mmpca.experiments import Experiment, Ledger, make, run_tasks, write_output
+from mmpca.plots.style import check_matplotlib
+
+
+def run(name: str, *, folder: Path, quick: bool, n_jobs: int, given: dict[str, Any]) -> None:
+    """Run what is not finished, write and show; leave with code 130 if Ctrl-C came."""
+    check_matplotlib()  # better now than after hours
+    experiment = make(name, quick=quick, **given)
+    try:
+        with watched(name) as tell:
+            records = run_tasks(experiment, Ledger(folder), n_jobs=n_jobs, callback=tell)
+    except KeyboardInterrupt:
+        screen.say("interrupted", f"Finished parts are in {folder}; the same command goes on there.", "bold red")
+        raise typer.Exit(INTERRUPTED) from None
+    output = write_output(experiment, records, folder)
+    console = screen.out()
+    _show(console, experiment, experiment.summary(output.table))
+    told = ", ".join(str(path) for path in output.files)
+    console.print(f"written: {told}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _show(console: Console, experiment: Experiment, summary: dict[str, list[Any]]) -> None:
+    table = Table(box=SIMPLE_HEAD, title=experiment.name, title_justify="left")
+    for name, column in summary.items():
+        is_text = any(isinstance(value, str) for value in column)
+        table.add_column(name, justify="left" if is_text else "right", no_wrap=is_text)
+    for row in zip(*summary.values(), strict=True):
+        table.add_row(*(_shown(value) for value in row))
+    # In a pipe, all columns whatever their number: nobody's terminal has to hold them.
+    width = None if console.is_terminal else max(80, 14 * len(summary) + 20)
+    console.print(table, width=width)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.3f}" if isinstance(value, float) else str(value)

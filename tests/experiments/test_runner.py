@@ -1,0 +1,84 @@
+"""Tasks are run once, kept at once, and the same whoever runs them."""
+
+import json
+import math
+
+import pytest
+from toy import Toy
+
+from mmpca.errors import StoreError
+from mmpca.experiments import Ledger, run_tasks
+
+
+def lines(path):
+    return path.read_text().split() if path.exists() else []
+
+
+def test_all_tasks_are_run_in_their_order(tmp_path):
+    records = run_tasks(Toy(), Ledger(tmp_path / "new" / "folder"))
+    assert list(records) == Toy().tasks()
+    assert [record["value"] for record in records.values()] == [2 * seed / 3 for seed in range(4) for _ in range(2)]
+
+
+def test_what_is_finished_is_not_run_again(tmp_path):
+    ledger, trace = Ledger(tmp_path / "out"), tmp_path / "trace"
+    first = run_tasks(Toy(trace=str(trace)), ledger)
+    removed = next(iter(first))
+    (ledger.folder / "tasks" / f"{removed.key}.json").unlink()
+    trace.unlink()
+    assert run_tasks(Toy(trace=str(trace)), ledger) == first
+    assert lines(trace) == [removed.key]
+
+
+def test_a_damaged_file_is_made_anew(tmp_path):
+    ledger = Ledger(tmp_path)
+    first = run_tasks(Toy(), ledger)
+    for task, content in zip(first, ("", "{", "[]", '{"record": {}}'), strict=False):
+        (tmp_path / "tasks" / f"{task.key}.json").write_text(content)
+    assert run_tasks(Toy(), ledger) == first
+
+
+def test_more_replicates_go_into_the_same_folder(tmp_path):
+    ledger, trace = Ledger(tmp_path / "out"), tmp_path / "trace"
+    run_tasks(Toy(replicates=2), ledger)
+    assert len(run_tasks(Toy(replicates=3, trace=str(trace)), ledger)) == 6
+    assert lines(trace) == ["short_seed-2", "long_seed-2"]
+
+
+def test_a_folder_of_other_options_is_refused(tmp_path):
+    run_tasks(Toy(), Ledger(tmp_path))
+    with pytest.raises(
+        StoreError, match=r"results of another run: its factor is 2, here it is 3\. Give another folder"
+    ):
+        run_tasks(Toy(factor=3), Ledger(tmp_path))
+
+
+def test_a_folder_of_another_version_is_refused(tmp_path):
+    run_tasks(Toy(), Ledger(tmp_path))
+    path = tmp_path / "experiment.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"mmpca": "0.0.0"}))
+    with pytest.raises(StoreError, match=r"its mmpca is '0\.0\.0'"):
+        run_tasks(Toy(), Ledger(tmp_path))
+
+
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="must go to a folder that can be written to"):
+        run_tasks(Toy(), Ledger(tmp_path / "file"))
+
+
+def test_processes_find_the_same(tmp_path):
+    assert run_tasks(Toy(), Ledger(tmp_path / "two"), n_jobs=2) == run_tasks(Toy(), Ledger(tmp_path / "one"))
+
+
+def test_progress_counts_what_was_finished_before_and_tells_the_time_left(tmp_path):
+    seen = []
+    run_tasks(Toy(replicates=1), Ledger(tmp_path), callback=seen.append)
+    assert [now.n_done for now in seen] == [0, 1, 2]
+    assert math.isnan(seen[0].seconds_left)
+    assert seen[1].seconds_left > 0
+    assert seen[2].seconds_left == 0
+    seen.clear()
+    run_tasks(Toy(replicates=2), Ledger(tmp_path), callback=seen.append)
+    assert [now.n_done for now in seen] == [2, 3, 4]
+    assert seen[0].seconds_left > 0

@@ -1,0 +1,41 @@
+"""An experiment that takes no time, and counts how often its tasks are run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from mmpca.experiments import Experiment
+from mmpca.experiments.experiment import columns, new_task
+
+
+@dataclass(frozen=True)
+class Toy(Experiment):
+    name: ClassVar[str] = "toy"
+    replicates: int = 4
+    factor: int = 2
+    trace: str = ""  # a file that gets a line for each task that is run
+
+    @classmethod
+    def quick(cls):
+        return cls(replicates=1)
+
+    def identity(self):
+        return {"factor": self.factor}
+
+    def tasks(self):
+        return [new_task(kind, seed=seed) for seed in range(self.replicates) for kind in ("short", "long")]
+
+    def run(self, task):
+        if self.trace:
+            with Path(self.trace).open("a") as file:
+                file.write(f"{task.key}\n")
+        return {"value": self.factor * task["seed"] / 3}
+
+    def table(self, records):
+        return columns([{"kind": task.kind, "seed": task["seed"], **record} for task, record in records.items()])
+
+    def summary(self, table):
+        return table
+
+    def draw(self, table):
+        raise NotImplementedError
