@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 from toy import Toy
@@ -69,6 +70,14 @@ def test_a_file_is_no_folder(tmp_path):
 
 def test_processes_find_the_same(tmp_path):
     assert run_tasks(Toy(), Ledger(tmp_path / "two"), n_jobs=2) == run_tasks(Toy(), Ledger(tmp_path / "one"))
+
+
+def test_processes_of_an_earlier_run_write_where_this_one_says(tmp_path, monkeypatch):
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        run_tasks(Toy(), Ledger(Path("out")), n_jobs=2)
+        assert len(list((tmp_path / name / "out" / "tasks").iterdir())) == 8
 
 
 def test_progress_counts_what_was_finished_before_and_tells_the_time_left(tmp_path):

@@ -38,7 +38,7 @@ class Ledger:
     """Finished tasks of one experiment in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder = folder.absolute()  # other processes may have been started elsewhere
 
     def open(self, experiment: Experiment) -> None:
         """Make the folder, or refuse one that belongs to another experiment or to other options."""
