@@ -5,10 +5,18 @@ import math
 from pathlib import Path
 
 import pytest
+from joblib.externals.loky import get_reusable_executor
 from toy import Toy
 
 from mmpca.errors import StoreError
 from mmpca.experiments import Ledger, run_tasks
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_processes_left():
+    """End the processes of these tests: they would go on in the folder that they were started in."""
+    yield
+    get_reusable_executor().shutdown(wait=True)
 
 
 def lines(path):

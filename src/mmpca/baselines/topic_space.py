@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.decomposition import LatentDirichletAllocation
 
 from mmpca.baselines.base import Array
+from mmpca.baselines.variational import VariationalLDA
 from mmpca.counts import Counts
 
 # Short E-steps and many passes: on simulated data a higher bound than E-steps of 100 updates, scikit-learn's default,
@@ -49,9 +49,9 @@ def fit_topic_space(rows: Counts, lda: Any, n_topics: int, seeds: list[int]) -> 
     return best, np.asarray(best.transform(csr), dtype=np.float64)
 
 
-def _fit_sklearn(csr: Any, n_topics: int, seed: int, turn: int) -> LatentDirichletAllocation:
+def _fit_sklearn(csr: Any, n_topics: int, seed: int, turn: int) -> VariationalLDA:
     """Return scikit-learn's LDA, its row prior 1 or 1/K by turns: which suits the data better, the bound tells."""
-    model = LatentDirichletAllocation(
+    model = VariationalLDA(
         n_topics,
         doc_topic_prior=1.0 if turn % 2 == 0 else 1.0 / n_topics,
         max_iter=_PASSES,
