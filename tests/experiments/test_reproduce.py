@@ -6,10 +6,11 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 
-from mmpca.experiments import Ledger, make, run_tasks, write_output
+from mmpca.experiments import EXPERIMENTS, Ledger, make, run_tasks, write_output
 from mmpca.experiments.experiment import Task
 
 INTRO = ("intro", "--quick", "--replicates", "3", "--jobs", "1")
@@ -78,3 +79,79 @@ def invented(task: Task):
 
     ari = 0.5 + task["seed"] / 1e4
     return {method: {"ari": ari, "nmi": ari / 2} for method in FAMILIES[task.kind]}
+
+
+def test_some_of_the_methods_are_enough():
+    experiment = make("sample-size", quick=True, families=("mmpca", "mixtures"))
+    assert {task.kind for task in experiment.tasks()} == {"mmpca", "mixtures"}
+    with pytest.raises(ValueError, match=r"methods must be names out of ceiling, mmpca, .*, but one is 'kmeans'"):
+        make("noise", families=("mmpca", "kmeans"))
+
+
+def test_sample_size_is_drawn_by_rows_for_each_feature(tmp_path):
+    experiment = make("sample-size", quick=True)
+    table = write_output(experiment, {task: invented(task) for task in experiment.tasks()}, tmp_path).table
+    assert sorted(set(table["rows_per_feature"])) == [round(50 / 917, 4), round(100 / 917, 4)]
+    assert list(experiment.summary(table)) == ["method", "n_samples 50", "n_samples 100"]
+    assert (tmp_path / "sample-size.svg").stat().st_size > 0
+
+
+def test_selection_counts_how_often_each_cell_is_chosen(tmp_path):
+    experiment = make("selection", quick=True)
+    cells = [(q, k) for k in experiment.n_topics for q in experiment.n_clusters]
+
+    def found(task):
+        # icl is right on the first data set only, the other criterion always.
+        icl = (6, 4) if task["seed"] == 1000 else (5, 4)
+        return {
+            "n_clusters": [q for q, _ in cells],
+            "n_topics": [k for _, k in cells],
+            "icl": [float(cell == icl) for cell in cells],
+            "predictive": [float(cell == (6, 4)) for cell in cells],
+        }
+
+    output = write_output(experiment, {task: found(task) for task in experiment.tasks()}, tmp_path)
+    summary = experiment.summary(output.table)
+    assert summary["balance"] == [1.0, 0.85, 0.7]
+    assert summary["data sets"] == [2, 2, 2]
+    assert (summary["icl right"], summary["predictive right"]) == ([1, 1, 1], [2, 2, 2])
+    assert summary["icl: most often instead"] == ["(5, 4) x 1"] * 3
+    assert len(output.table["icl"]) == 6 * 9
+
+
+def test_selection_searches_the_grid():
+    experiment = replace(make("selection", quick=True, n_clusters=(2, 3), n_topics=(2,)), n_samples=40)
+    record = experiment.run(experiment.tasks()[0])
+    assert (record["n_clusters"], record["n_topics"]) == ([2, 3], [2, 2])
+    assert all(len(record[name]) == 2 for name in ("icl", "predictive"))
+
+
+def test_runtime_times_every_part_and_fits_exponents(tmp_path):
+    experiment = make("runtime", quick=True, sizes=(20, 40), repeats=1)
+    records = {task: experiment.run(task) for task in experiment.tasks()}
+    assert all(seconds > 0 for record in records.values() for seconds in record.values())
+    for task, record in records.items():
+        record["its search"] = task["n_samples"] ** 1.5
+    output = write_output(experiment, records, tmp_path)
+    summary = experiment.summary(output.table)
+    assert summary["part"] == [
+        "MMPCA, whole fit",
+        "its topics",
+        "its search",
+        "an epoch as published",
+        "one run of LDA",
+    ]
+    assert summary["exponent"][2] == pytest.approx(1.5)
+    assert experiment.is_timed  # alone on its core, whatever --jobs says
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_names_of_tasks_are_all_different(name):
+    tasks = make(name).tasks()
+    assert len({task.key for task in tasks}) == len(tasks)
+
+
+def test_the_command_knows_all_experiments():
+    from mmpca.cli.commands.reproduce import Name
+
+    assert [name.value for name in Name] == list(EXPERIMENTS)

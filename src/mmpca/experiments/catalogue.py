@@ -7,9 +7,13 @@ from typing import Any
 
 from mmpca.experiments.experiment import Experiment
 from mmpca.experiments.intro import Intro
+from mmpca.experiments.methods import FAMILIES
 from mmpca.experiments.noise import Noise
+from mmpca.experiments.runtime import Runtime
+from mmpca.experiments.sample_size import SampleSize
+from mmpca.experiments.selection import Selection
 
-EXPERIMENTS: dict[str, type[Experiment]] = {kind.name: kind for kind in (Intro, Noise)}
+EXPERIMENTS: dict[str, type[Experiment]] = {kind.name: kind for kind in (Intro, Noise, Selection, SampleSize, Runtime)}
 
 
 def make(name: str, *, quick: bool = False, **options: Any) -> Experiment:
@@ -38,8 +42,15 @@ def make(name: str, *, quick: bool = False, **options: Any) -> Experiment:
         raise ValueError(f"the experiment must be one of {', '.join(EXPERIMENTS)}, but it is {name!r}.")
     kind = EXPERIMENTS[name]
     given = {option: value for option, value in options.items() if value is not None}
+    _check_families(given.get("families", ()))
     known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     unknown = [option for option in given if option not in known]
     if unknown:
         raise ValueError(f"{name} has no option {unknown[0]!r}; its options are {', '.join(known)}.")
     return replace(kind.quick() if quick else kind(), **given)  # type: ignore[type-var]
+
+
+def _check_families(families: tuple[str, ...]) -> None:
+    for family in families:
+        if family not in FAMILIES:
+            raise ValueError(f"methods must be names out of {', '.join(FAMILIES)}, but one is {family!r}.")

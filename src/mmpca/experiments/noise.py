@@ -32,6 +32,8 @@ class Noise(Experiment):
         Balance of the clusters' sizes.
     n_samples : int, default=400
         Rows of a data set.
+    families : tuple of str, optional
+        Which methods, by the names of their families; all by default.
     """
 
     name: ClassVar[str] = "noise"
@@ -41,6 +43,7 @@ class Noise(Experiment):
     levels: tuple[float, ...] = LEVELS
     balances: tuple[float, ...] = BALANCES
     n_samples: int = 400
+    families: tuple[str, ...] = tuple(FAMILIES)
 
     @classmethod
     def quick(cls) -> Self:
@@ -58,7 +61,7 @@ class Noise(Experiment):
             for seed in range(self.seed, self.seed + self.replicates)
             for balance in self.balances
             for level in self.levels
-            for family in FAMILIES
+            for family in self.families
         ]
 
     def run(self, task: Task) -> Record:

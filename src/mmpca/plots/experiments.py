@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmpca.plots.style import COLOURS, EMPHASIS, MARKERS, new_figure, tidy
+from mmpca.plots.selection import frame
+from mmpca.plots.style import COLOURS, EMPHASIS, MARKERS, SEQUENTIAL, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +31,7 @@ def agreement_curves(
     x_label: str,
     panel_label: str = "",
     value: str = "ari",
+    x_scale: str = "linear",
     figure: Figure | None = None,
 ) -> Figure:
     """Draw the mean agreement of each method, with standard errors.
@@ -43,6 +46,8 @@ def agreement_curves(
         Column that tells the panels apart, and what to call it.
     value : str, default="ari"
         Column to average.
+    x_scale : {"linear", "log"}, default="linear"
+        Scale of the horizontal axis.
     figure : Figure, optional
 
     Returns
@@ -56,6 +61,10 @@ def agreement_curves(
         is_here = np.full(len(table[x]), True) if panel is None else np.asarray(table[panel]) == place
         _curves(ax, table, x, value, is_here)
         ax.set_xlabel(x_label)
+        if x_scale == "log":
+            ax.set_xscale("log")
+            ax.set_xticks(np.unique(table[x]), [f"{place:.2g}" for place in np.unique(table[x])], minor=False)
+            ax.minorticks_off()
         if panel is not None:
             ax.set_title(f"{panel_label} = {place:g}", loc="left", fontsize="medium")
         tidy(ax)
@@ -98,6 +107,92 @@ def run_courses(table: Columns, *, figure: Figure | None = None) -> Figure:
     axes[0].yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes[1].legend(frameon=False, fontsize="small", loc="lower right")
     return figure
+
+
+def choice_maps(
+    counts: Mapping[tuple[str, float], Mapping[tuple[int, int], int]],
+    *,
+    n_clusters: Sequence[int],
+    n_topics: Sequence[int],
+    truth: tuple[int, int],
+    figure: Figure | None = None,
+) -> Figure:
+    """Draw how often each cell of a grid is chosen, a map for each criterion and balance, the truth framed.
+
+    Parameters
+    ----------
+    counts : mapping of (criterion, balance) to mapping of (Q, K) to int
+        How often each cell is chosen; cells that never are may be left out.
+    n_clusters, n_topics : sequence of int
+        The grid.
+    truth : pair of int
+        The true cell.
+    figure : Figure, optional
+
+    Returns
+    -------
+    Figure
+    """
+    criteria = list(dict.fromkeys(criterion for criterion, _ in counts))
+    balances = list(dict.fromkeys(balance for _, balance in counts))
+    size = 1.3 + 0.42 * len(n_clusters), 0.9 + 0.42 * len(n_topics)
+    figure = new_figure(figure, width=size[0] * len(balances), height=size[1] * len(criteria))
+    axes = figure.subplots(len(criteria), len(balances), squeeze=False, sharex=True, sharey=True)
+    for (row, criterion), (column, balance) in product(enumerate(criteria), enumerate(balances)):
+        ax = axes[row, column]
+        _choice_map(ax, counts[criterion, balance], n_clusters, n_topics)
+        ax.add_patch(frame(n_clusters.index(truth[0]), n_topics.index(truth[1])))
+        ax.set_title(f"{criterion}, $\\lambda$ = {balance:g}", loc="left", fontsize="medium")
+        ax.set_xlabel("clusters" if row == len(criteria) - 1 else "")
+        ax.set_ylabel("topics" if column == 0 else "")
+    return figure
+
+
+def growth_curves(
+    times: Mapping[str, tuple[Sequence[int], Sequence[float], float]], *, figure: Figure | None = None
+) -> Figure:
+    """Draw times against numbers of rows on logarithmic axes.
+
+    Parameters
+    ----------
+    times : mapping of str to (sizes, seconds, exponent)
+        By the name of what was timed.
+    figure : Figure, optional
+
+    Returns
+    -------
+    Figure
+    """
+    figure = new_figure(figure, width=6.8, height=4.0)
+    ax = figure.add_subplot()
+    for number, (name, (sizes, seconds, exponent)) in enumerate(times.items()):
+        style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)], "markersize": 4}
+        ax.plot(sizes, seconds, label=f"{name}: exponent {exponent:.2f}", **style)  # type: ignore[arg-type]
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel("rows N")
+    ax.set_ylabel("processor time, seconds")
+    ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+        axis.set_minor_formatter(lambda value, _: "")
+    tidy(ax)
+    return figure
+
+
+def _choice_map(
+    ax: Axes, counts: Mapping[tuple[int, int], int], n_clusters: Sequence[int], n_topics: Sequence[int]
+) -> None:
+    """Draw the shares of all choices, in per cent."""
+    total = max(1, sum(counts.values()))
+    shares = np.array([[counts.get((q, k), 0) / total for q in n_clusters] for k in n_topics])
+    ax.imshow(shares, cmap=f"{SEQUENTIAL}_r", vmin=0.0, vmax=1.0, aspect="auto", origin="lower")
+    ax.set_xticks(np.arange(len(n_clusters)), [str(q) for q in n_clusters])
+    ax.set_yticks(np.arange(len(n_topics)), [str(k) for k in n_topics])
+    for (y, x), share in np.ndenumerate(shares):
+        if share > 0:
+            colour = "white" if share > 0.5 else "black"
+            ax.text(x, y, f"{100 * share:.0f}", ha="center", va="center", color=colour, fontsize="small")
 
 
 def _curves(ax: Axes, table: Columns, x: str, value: str, is_here: NDArray[np.bool_]) -> None:

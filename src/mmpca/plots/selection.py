@@ -52,7 +52,7 @@ def criterion_heatmap(
             colour = "white" if np.log10(1.0 + value) > middle else "black"
             ax.text(x, y, _nats(value), ha="center", va="center", color=colour, fontsize="small")
     y, x = np.unravel_index(np.nanargmin(table), table.shape)
-    ax.add_patch(_frame(float(x), float(y)))
+    ax.add_patch(frame(float(x), float(y)))
     image.set_clim(0.0, max(2 * middle, 1e-9))
     return ax
 
@@ -145,7 +145,8 @@ def _nats(value: float) -> str:
     return "best" if value == 0 else f"{value:,.0f}" if value >= 9.95 else f"{value:.1f}"
 
 
-def _frame(x: float, y: float) -> Any:
+def frame(x: float, y: float) -> Any:
+    """Return the frame of a cell of a heat map."""
     from matplotlib.patches import Rectangle
 
     return Rectangle((x - 0.5, y - 0.5), 1.0, 1.0, fill=False, edgecolor=EMPHASIS, linewidth=2.5)

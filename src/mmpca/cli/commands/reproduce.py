@@ -16,6 +16,9 @@ class Name(StrEnum):
 
     intro = "intro"
     noise = "noise"
+    selection = "selection"
+    sample_size = "sample-size"
+    runtime = "runtime"
 
 
 def check_levels(value: str | None) -> str | None:
@@ -39,6 +42,15 @@ def reproduce(
         str | None,
         typer.Option("--levels", help="noise: levels, such as 0,0.2,0.4.", callback=check_levels, show_default=False),
     ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            "--methods",
+            help="noise, sample-size: some of ceiling, mmpca, lda-space, lda-space-mmpca, lda, lda-mmpca, nmf-em, "
+            "mixtures, dirichlet, directions.",
+            show_default="all",
+        ),
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -53,7 +65,9 @@ def reproduce(
 ) -> None:
     """Run an experiment of the paper, and write its table and figure.
 
-    intro follows the bound and the agreement along a run; noise compares all methods under noise and unequal sizes.
+    intro: bound and agreement along a run. noise: all methods under noise and unequal clusters.
+    selection: the numbers of clusters and topics. sample-size: all methods with few and many rows.
+    runtime: how time grows with the rows.
 
     Finished parts are kept: the same command goes on where it was stopped, however that was.
 
@@ -74,5 +88,6 @@ def reproduce(
             "replicates": replicates,
             "seed": seed,
             "levels": None if levels is None else options.numbers(levels),
+            "families": None if methods is None else tuple(part.strip() for part in methods.split(",")),
         },
     )
