@@ -16,7 +16,8 @@ from mmpca.model.archive import write_atomically
 from mmpca.report import origin
 from mmpca.report.clusters import clusters_of, topics_of
 from mmpca.report.confusion import confusion_of
-from mmpca.report.rows import listed_rows, margins_of, telling_rows
+from mmpca.report.data import counts_of
+from mmpca.report.rows import Margins, listed_rows, margins_of, telling_rows
 from mmpca.report.search import choice_of, curve_of
 from mmpca.report.subject import Subject, check_subject
 from mmpca.report.summary import checks_of, summary_of
@@ -80,9 +81,10 @@ def write_report(
     ...     page.read_text(encoding="utf-8").startswith("<!doctype html>")
     True
     """
-    environment = _environment()  # before the work: it may be missing
+    environment = make_environment()  # before the work: it may be missing
     subject = check_subject(model, X, labels=labels, texts=texts, row_names=row_names)
-    content = _render(environment, _contents(subject, search, title)).encode("utf-8")
+    margins = margins_of(subject)
+    content = render(environment, "report.html", contents_of(subject, margins, search, title)).encode("utf-8")
 
     def write(file: IO[bytes]) -> None:
         file.write(content)
@@ -91,18 +93,19 @@ def write_report(
     return Path(path)
 
 
-def _contents(subject: Subject, search: Any, title: str | None) -> dict[str, Any]:
+def contents_of(subject: Subject, margins: Margins | None, search: Any, title: str | None) -> dict[str, Any]:
     """Return what the template fills in."""
-    margins = margins_of(subject)
     rows = [] if margins is None else telling_rows(subject, margins)
     choice, confusion = choice_of(search), confusion_of(subject)
     clusters = clusters_of(subject)
-    listed = listed_rows(subject, margins, [row.number for row in rows])
+    listed = listed_rows(subject, margins, [row.place for row in rows])
     return {
-        "title": "Clusters of count data" if title is None else shown(title),
+        "title": heading(title),
+        "served": False,
         "model": subject.model,
         "summary": summary_of(subject, margins, choice, confusion),
         "checks": checks_of(subject),
+        "counts": counts_of(subject),
         "clusters": clusters,
         "topics": topics_of(subject),
         "rows": rows,
@@ -118,18 +121,24 @@ def _contents(subject: Subject, search: Any, title: str | None) -> dict[str, Any
     }
 
 
-def _render(environment: Environment, contents: Mapping[str, Any]) -> str:
-    """Return the page. Its policy lets a browser run this one script and fetch nothing."""
+def heading(title: str | None) -> str:
+    """Return the heading of the page."""
+    return "Clusters of count data" if title is None else shown(title)
+
+
+def render(environment: Environment, template: str, contents: Mapping[str, Any]) -> str:
+    """Return a page. Its policy lets a browser run this one script and fetch nothing."""
     from markupsafe import Markup
 
     assert environment.loader is not None
     script = environment.loader.get_source(environment, "script.js")[0]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    page = environment.get_template("report.html")
+    page = environment.get_template(template)
     return page.render(contents, script=Markup(script), script_hash=digest)
 
 
-def _environment() -> Environment:
+def make_environment() -> Environment:
+    """Return the templates, which escape all that they are given."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from mmpca.model.explanation import Evidence, Explanation
 from mmpca.report.subject import Subject, without_name_warnings
-from mmpca.report.words import TEXT_LENGTH, nats, percent, shown
+from mmpca.report.words import TEXT_LENGTH, nats, number, percent, shown
 
 EVIDENCE_SHOWN = 5
 MOST_EXPLAINED = 240  # rows on the page, which bounds its size for any number of clusters
@@ -34,12 +35,13 @@ class Part(NamedTuple):
     occurrences: int
     nats: float
     told: str
+    width: int  # of its bar, per cent of the longest
 
 
 class Row(NamedTuple):
     """A row with its reasons."""
 
-    number: int
+    place: int  # in the data, from 0
     name: str
     text: str | None
     label: str | None
@@ -52,7 +54,12 @@ class Row(NamedTuple):
     runner_up: int | None
     speak_for: list[Part]
     speak_against: list[Part]
-    rest: list[tuple[str, str]]
+    rest: list[tuple[str, str]]  # what all else says, in sum
+
+    @property
+    def distance(self) -> str:
+        """How far the row is ahead of the runner-up, or behind it."""
+        return f"{number(abs(self.margin))} nats {'ahead of' if self.margin >= 0 else 'behind'}"
 
 
 def margins_of(subject: Subject) -> Margins | None:
@@ -70,6 +77,14 @@ def margins_of(subject: Subject) -> Margins | None:
     return Margins(margin, probability, verdicts)
 
 
+def rows_with_reasons(subject: Subject, numbers: Sequence[int], kind: str) -> list[Row]:
+    """Return rows, in this order, with why they are in their clusters."""
+    if not numbers:
+        return []
+    reasons = _explain(subject, np.array(numbers, dtype=np.intp), n_features=EVIDENCE_SHOWN)
+    return [_row(subject, why, i, kind) for i, why in zip(numbers, reasons, strict=True)]
+
+
 def telling_rows(subject: Subject, margins: Margins) -> list[Row]:
     """Return for each cluster its surest rows and its least sure ones."""
     n_each = max(1, min(MOST_PER_CLUSTER, MOST_EXPLAINED // (2 * subject.model.n_clusters)))
@@ -81,23 +96,21 @@ def telling_rows(subject: Subject, margins: Margins) -> list[Row]:
         sure = order[:n_each]
         typical += sure
         borderline += [i for i in order[::-1][:n_each] if i not in sure]
-    chosen = typical + borderline
-    kinds = ["typical"] * len(typical) + ["borderline"] * len(borderline)
-    reasons = _explain(subject, np.array(chosen, dtype=np.intp), n_features=EVIDENCE_SHOWN)
-    rows = [_row(subject, why, i, kind) for i, why, kind in zip(chosen, reasons, kinds, strict=True)]
+    rows = rows_with_reasons(subject, typical, "typical") + rows_with_reasons(subject, borderline, "borderline")
     return sorted(rows, key=lambda row: row.cluster)  # stable: typical before borderline
 
 
 def listed_rows(subject: Subject, margins: Margins | None, always: list[int]) -> list[list[Any]]:
-    """Return name, cluster, probability and verdict of the rows that the search box knows, evenly chosen.
+    """Return name, cluster, number and, if known, probability and verdict of the rows that the search box knows.
 
-    `always` are rows that stand on the page anyhow.
+    They are evenly chosen; `always` are rows that stand on the page anyhow, and only these have a number: to be linked.
     """
     n_listed = min(subject.n_rows, MOST_LISTED)
     even = np.linspace(0, subject.n_rows - 1, n_listed).round().astype(int).tolist()
+    on_page = set(always)
     listed = sorted({*even, *always})
     return [
-        [shown(subject.row_name(i), LISTED_LENGTH), int(subject.clusters[i])]
+        [shown(subject.row_name(i), LISTED_LENGTH), int(subject.clusters[i]), i if i in on_page else -1]
         + ([] if margins is None else [percent(float(margins.probability[i])), margins.verdict[i]])
         for i in listed
     ]
@@ -111,6 +124,7 @@ def _explain(subject: Subject, rows: NDArray[np.intp], n_features: int) -> list[
 
 
 def _row(subject: Subject, why: Explanation, i: int, kind: str) -> Row:
+    longest = max((abs(part.nats) for part in why.evidence_for + why.evidence_against), default=1.0)
     return Row(
         i,
         shown(subject.row_name(i)),
@@ -123,11 +137,15 @@ def _row(subject: Subject, why: Explanation, i: int, kind: str) -> Row:
         why.margin if np.isfinite(why.margin) else 0.0,
         nats(why.margin),
         why.runner_up,
-        [_part(part) for part in why.evidence_for],
-        [_part(part) for part in why.evidence_against],
+        _parts(why.evidence_for, longest),
+        _parts(why.evidence_against, longest),
         [("all other features", nats(why.from_others)), ("sizes of the clusters", nats(why.from_sizes))],
     )
 
 
-def _part(part: Evidence) -> Part:
-    return Part(shown(part.name), part.occurrences, part.nats, nats(part.nats))
+def _parts(found: Sequence[Evidence], longest: float) -> list[Part]:
+    """Return evidence with bars, the longest of which stands for so many nats."""
+    return [
+        Part(shown(part.name), part.occurrences, part.nats, nats(part.nats), round(100 * abs(part.nats) / longest))
+        for part in found
+    ]

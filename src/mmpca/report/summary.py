@@ -38,8 +38,8 @@ def summary_of(
     return told
 
 
-def checks_of(subject: Subject) -> list[tuple[bool, str]]:
-    """Return what was checked about the fit: whether it is fine, and a sentence."""
+def checks_of(subject: Subject) -> list[tuple[str, str]]:
+    """Return what was checked about the fit: "fine", "care" or "note", and a sentence."""
     return [_convergence(subject), _starts(subject), _dispersion(subject)]
 
 
@@ -75,31 +75,31 @@ def _agreement(rand_index: float) -> str:
     return f"Clusters and known labels are {words} (adjusted Rand index {rand_index:.2f}; 1 is the same, 0 is chance)."
 
 
-def _convergence(subject: Subject) -> tuple[bool, str]:
+def _convergence(subject: Subject) -> tuple[str, str]:
     model = subject.model
     if not model.converged_:
-        return False, (
+        return "care", (
             f"The search stopped after {count(model.n_epochs_, 'epoch')}, before its end: another fit with a larger "
             "max_epochs may find better clusters."
         )
     end = _MAXIMUM.get(model.algorithm, "no single row can change its cluster and raise the bound")
-    return True, f"The search came to its end after {count(model.n_epochs_, 'epoch')}: {end}."
+    return "fine", f"The search came to its end after {count(model.n_epochs_, 'epoch')}: {end}."
 
 
-def _starts(subject: Subject) -> tuple[bool, str]:
+def _starts(subject: Subject) -> tuple[str, str]:
     bounds = np.array([start.bound for start in subject.model.starts_])
     if len(bounds) < 2:
-        return True, "There was one start, so that nothing tells whether others would end in the same clusters."
+        return "note", "There was one start, so that nothing tells whether others would end in the same clusters."
     n_same = int((bounds >= bounds.max() - SAME).sum())
     if n_same == 1:
-        return False, f"None of the other {len(bounds) - 1} starts came as far as the best: more may come further."
-    return True, f"{n_same} of {len(bounds)} starts ended within {SAME:g} nat of the best."
+        return "care", f"None of the other {len(bounds) - 1} starts came as far as the best: more may come further."
+    return "fine", f"{n_same} of {len(bounds)} starts ended within {SAME:g} nat of the best."
 
 
-def _dispersion(subject: Subject) -> tuple[bool, str]:
+def _dispersion(subject: Subject) -> tuple[str, str]:
     index = float(subject.model.overdispersion_)
     if np.isnan(index):
-        return True, "There are too few rows to compare how much they vary with what the model expects."
+        return "note", "There are too few rows to compare how much they vary with what the model expects."
     if (warning := advice(index, stabilize=subject.model.stabilize)) is not None:
-        return False, warning
-    return True, f"Within clusters the counts vary {index:.2f} times as much as the model expects (1 is ideal)."
+        return "care", warning
+    return "fine", f"Within clusters the counts vary {index:.2f} times as much as the model expects (1 is ideal)."

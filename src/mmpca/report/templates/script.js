@@ -2,41 +2,101 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const all = (selector) => [...document.querySelectorAll(selector)];
-  const status = document.querySelector(".toolbar .status");
   const MOST_FOUND = 20;
 
-  // --- one cluster at a time ---
-  let chosen = "";
+  // --- one cluster or one topic at a time ---
+  const now = document.getElementById("now");
+  const chosen = { cluster: "", topic: "" };
+  const topicsOf = (cluster) => (data.topics[cluster] || []).map(String);
+  const clustersOf = (topic) => Object.keys(data.topics).filter((cluster) => topicsOf(cluster).includes(topic));
+  const marked = (what, numbers) => (numbers.length === 1 ? `its ${what} ${numbers[0]} is marked` : `its ${what}s ${numbers.join(", ")} are marked`);
 
-  function choose(cluster) {
-    chosen = cluster;
-    const topics = new Set((data.topics[cluster] || []).map(String));
+  function told() {
+    if (chosen.cluster !== "") {
+      return `Only cluster ${chosen.cluster} and its rows; ${marked("topic", topicsOf(chosen.cluster))}.`;
+    }
+    if (chosen.topic === "") return "";
+    const clusters = clustersOf(chosen.topic);
+    return `Only topic ${chosen.topic}; ` + (clusters.length === 0 ? "no cluster stands out by it." : `${marked("cluster", clusters)}.`);
+  }
+
+  function choose(cluster, topic) {
+    Object.assign(chosen, { cluster, topic });
+    const topics = new Set(cluster === "" ? [] : topicsOf(cluster));
+    const clusters = new Set(topic === "" ? [] : clustersOf(topic));
     for (const button of all("button.pick")) {
-      button.setAttribute("aria-pressed", String(button.dataset.pick === cluster));
+      const isOn = button.dataset.pickTopic === undefined ? button.dataset.pick === cluster : button.dataset.pickTopic === topic;
+      button.setAttribute("aria-pressed", String(isOn));
     }
     for (const part of all(".card[data-cluster], .group[data-cluster]")) {
       part.hidden = cluster !== "" && part.dataset.cluster !== cluster;
     }
-    for (const row of all("#heat tr[data-cluster]")) {
-      row.classList.toggle("chosen", row.dataset.cluster === cluster);
+    for (const part of all(".card[data-topic]")) part.hidden = topic !== "" && part.dataset.topic !== topic;
+    for (const part of all("#heat tr[data-cluster], .card[data-cluster]")) {
+      part.classList.toggle("marked", part.dataset.cluster === cluster || clusters.has(part.dataset.cluster));
     }
     for (const part of all("[data-topic]")) {
-      part.classList.toggle("marked", topics.has(part.dataset.topic));
+      part.classList.toggle("marked", part.dataset.topic === topic || topics.has(part.dataset.topic));
     }
-    status.textContent = cluster === "" ? "" :
-      `Only cluster ${cluster} and its rows are shown; its topics (${[...topics].join(", ")}) are marked.`;
+    now.textContent = told();
+    now.parentElement.hidden = now.textContent === "";
   }
 
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest("button.pick");
-    if (button) choose(button.dataset.pick === chosen ? "" : button.dataset.pick);
-    // A link to a cluster that is hidden would lead nowhere.
-    const link = event.target.closest('a[href^="#cluster-"]');
-    if (link && chosen !== "" && link.hash !== `#cluster-${chosen}`) choose("");
-  });
-  document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && chosen !== "" && event.target.id !== "find") choose("");
-  });
+  if (now) {
+    document.addEventListener("click", (event) => {
+      const { pick, pickTopic } = event.target.closest("button.pick")?.dataset ?? {};
+      if (pickTopic !== undefined) choose("", pickTopic === chosen.topic ? "" : pickTopic);
+      else if (pick !== undefined) choose(pick === chosen.cluster ? "" : pick, "");
+      // A link to a part that is hidden would lead nowhere.
+      const link = event.target.closest('a[href^="#"]');
+      if (link && document.getElementById(link.hash.slice(1))?.closest("[hidden]")) choose("", "");
+    });
+    document.getElementById("show-all").addEventListener("click", () => {
+      choose("", "");
+      document.querySelector(".toolbar button").focus({ preventScroll: true });
+    });
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && event.target.id !== "find") choose("", "");
+    });
+  }
+
+  // --- what a thing means, by mouse, keyboard or touch ---
+  const tip = document.getElementById("tip");
+
+  function meaning(target) {
+    const part = target.closest?.("[data-tip], #heat tbody td, #confusion tbody td");
+    if (!part) return null;
+    if (part.dataset.tip) return [part, part.dataset.tip];
+    const head = part.closest("table").tHead.rows[0].cells[part.cellIndex];
+    const words = (cell) => (cell.querySelector("button") ?? cell).textContent.trim();
+    const names = [...head.querySelectorAll("small")].map((name) => name.textContent).join(", ");
+    const value = part.textContent.trim() || "0";
+    return [part, `${words(part.parentElement.cells[0])}, ${words(head)}${names && ` (${names})`}: ${value}`];
+  }
+
+  function showTip(event) {
+    const [part, text] = meaning(event.target) ?? [];
+    tip.hidden = !part;
+    if (!part) return;
+    tip.textContent = text;
+    const place = part.getBoundingClientRect();
+    const width = document.documentElement.clientWidth;
+    const left = Math.max(8, Math.min(place.left, width - tip.offsetWidth - 8));
+    const isRoomBelow = place.bottom + tip.offsetHeight + 12 < window.innerHeight;
+    tip.style.left = `${left}px`;
+    tip.style.top = `${isRoomBelow ? place.bottom + 6 : place.top - tip.offsetHeight - 6}px`;
+  }
+
+  for (const word of all("abbr[title]")) {
+    word.dataset.tip = word.title;
+    word.setAttribute("aria-description", word.title);
+    word.removeAttribute("title");
+  }
+  if (tip) {
+    for (const kind of ["mouseover", "focusin"]) document.addEventListener(kind, showTip);
+    for (const kind of ["scroll", "focusout"]) document.addEventListener(kind, () => { tip.hidden = true; });
+    document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
+  }
 
   // --- sorting ---
   function valueOf(row, column) {
@@ -51,11 +111,11 @@
 
   function sortBy(table, head, column) {
     const isNumeric = head.classList.contains("num");
-    const now = head.getAttribute("aria-sort");
-    const next = now === null ? (isNumeric ? "descending" : "ascending") : now === "descending" ? "ascending" : "descending";
+    const before = head.getAttribute("aria-sort");
+    const isUp = before === null ? !isNumeric : before === "descending";
     for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-    head.setAttribute("aria-sort", next);
-    const sign = next === "ascending" ? 1 : -1;
+    head.setAttribute("aria-sort", isUp ? "ascending" : "descending");
+    const sign = isUp ? 1 : -1;
     const body = table.tBodies[0];
     body.append(...[...body.rows].sort((a, b) => sign * compare(valueOf(a, column), valueOf(b, column))));
   }
@@ -74,34 +134,44 @@
   // --- finding a row ---
   const box = document.getElementById("find");
   const found = document.getElementById("found");
-  const names = data.rows.map((row) => row[0].toLocaleLowerCase());
 
-  function entry([name, cluster, probability, verdict]) {
-    const item = document.createElement("li");
+  function named(name, number) {
     const shown = document.createElement("bdi");
     shown.textContent = name;
+    if (number < 0) return shown;
+    const link = document.createElement("a");
+    link.href = `#row-${number}`;
+    link.append(shown);
+    link.addEventListener("click", () => { document.querySelector(`#row-${number} details`).open = true; });
+    return link;
+  }
+
+  function entry([name, cluster, number, probability, verdict]) {
+    const item = document.createElement("li");
     const button = document.createElement("button");
     button.type = "button";
     button.className = "pick";
     button.dataset.pick = String(cluster);
-    button.setAttribute("aria-pressed", String(String(cluster) === chosen));
+    button.setAttribute("aria-pressed", String(String(cluster) === chosen.cluster));
     button.textContent = `Cluster ${cluster}`;
-    item.append(shown, button);
+    item.append(named(name, number), button);
     if (verdict) item.append(`${verdict}, ${probability}`);
     return item;
   }
 
-  function find() {
-    const wanted = box.value.trim().toLocaleLowerCase();
-    const hits = wanted === "" ? [] : data.rows.filter((_, i) => names[i].includes(wanted));
-    found.replaceChildren(...hits.slice(0, MOST_FOUND).map(entry));
-    const note = document.getElementById("found-status");
-    if (wanted === "") note.textContent = "";
-    else if (hits.length === 0) note.textContent = "No row has such a name.";
-    else if (hits.length > MOST_FOUND) note.textContent = `${hits.length} rows, the first ${MOST_FOUND} are shown.`;
-    else note.textContent = hits.length === 1 ? "1 row" : `${hits.length} rows`;
+  if (found) {
+    const names = data.rows.map((row) => row[0].toLocaleLowerCase());
+    box.addEventListener("input", () => {
+      const wanted = box.value.trim().toLocaleLowerCase();
+      const hits = wanted === "" ? [] : data.rows.filter((_, i) => names[i].includes(wanted));
+      found.replaceChildren(...hits.slice(0, MOST_FOUND).map(entry));
+      const note = document.getElementById("found-status");
+      if (wanted === "") note.textContent = "";
+      else if (hits.length === 0) note.textContent = "No row has such a name.";
+      else if (hits.length > MOST_FOUND) note.textContent = `${hits.length} rows, the first ${MOST_FOUND} are shown.`;
+      else note.textContent = hits.length === 1 ? "1 row" : `${hits.length} rows`;
+    });
   }
-  box.addEventListener("input", find);
 
   // --- printing: all is shown ---
   let closed = [];
@@ -113,6 +183,5 @@
     for (const part of closed) part.open = false;
   });
 
-  for (const part of all(".toolbar, .finder")) part.hidden = false;
-  choose("");
+  for (const part of all(".live")) part.hidden = false;
 })();
