@@ -264,6 +264,17 @@ def test_an_explanation_is_shown_as_a_table(mmpca_command, studio):
         assert word in done.out
 
 
+def test_what_speaks_against_a_cluster_leans_to_the_left(mmpca_command, studio):
+    lines = mmpca_command("explain", studio / "X.mmpca", studio / "X.mtx", "--row", 0).out.splitlines()
+    bars = [line for line in lines if "│" in line]
+    assert any("█│" in line for line in bars)
+    assert any("│█" in line for line in bars)
+    for line in bars:
+        against, _, favour = line.partition("│")
+        assert ("█" in favour) <= (" +" in against)
+        assert ("█" in against) <= (" -" in against)
+
+
 def test_rows_go_by_name_first(mmpca_command, studio, tmp_path):
     (tmp_path / "sites.csv").write_text("site,a,b\n1,3,1\n0,0,2\n[b]x,4,1\n")
     assert mmpca_command("fit", tmp_path / "sites.csv", "-q", 2, "-k", 1, "--n-init", 1, "-m", tmp_path / "m").code == 0

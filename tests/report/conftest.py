@@ -1,14 +1,43 @@
-"""A small model with all that a report can be given, and a way to read the page."""
+"""A small model with all that a report can be given, and two ways to read the page: as text, and in a real browser."""
 
+import base64
+import json
+import os
+import shutil
+import subprocess
+import tarfile
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from mmpca import MMPCA
+from mmpca.report import write_report
 from mmpca.simulate import paper_design
 
+# Names of strangers: markup, quotes, marks of direction, very long, beyond the basic plane, broken.
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</script><script>alert(1)</script>",
+    "</style><img src=x onerror=alert(1)>",
+    '" onmouseover="alert(1)',
+    "' autofocus onfocus='alert(1)",
+    "<!-- --> ]]> {{ 7 * 7 }} {% raw %}",
+    "\N{RIGHT-TO-LEFT OVERRIDE}gnp.exe",
+    "a" * 10_000,
+    "\N{GRINNING FACE}\N{ZERO WIDTH JOINER}\N{GRINNING FACE}",
+    "nul \x00 and \ud800 half",
+    "",
+    "javascript:alert(1)",
+]
+
+RESULTS = {
+    "n_clusters": np.array([5, 6, 7]),
+    "n_topics": np.array([4, 4, 4]),
+    "predictive": np.array([-150.0, -120.0, -124.5]),
+}
 VOID = {"meta", "input", "link", "br", "img"}
 
 
@@ -89,3 +118,129 @@ def study():
 @pytest.fixture(scope="session")
 def read_page():
     return lambda path: Page(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def full_path(study, tmp_path_factory):
+    """Return a page with all that a report can be given."""
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    names = [f"letter {i}" for i in range(120)]
+    texts = [f"the text of letter {i}" for i in range(120)]
+    labels = [f"class {label}" for label in study.labels]
+    given = {"labels": labels, "texts": texts, "row_names": names, "search": RESULTS, "title": "Letters"}
+    assert write_report(study.model, path, X=study.X, **given) == path
+    return path
+
+
+@pytest.fixture(scope="session")
+def hostile_names():
+    return HOSTILE
+
+
+@pytest.fixture(scope="session")
+def hostile_path(study, tmp_path_factory):
+    """Return a page all of whose names and texts are hostile."""
+    names = (HOSTILE * 10)[:120]
+    honest = study.model.feature_names_in_
+    study.model.feature_names_in_ = np.array((HOSTILE * (len(honest) // len(HOSTILE) + 1))[: len(honest)], dtype=object)
+    try:
+        given = {"labels": names, "texts": names, "row_names": names, "title": HOSTILE[1], "search": RESULTS}
+        return write_report(study.model, tmp_path_factory.mktemp("hostile") / "report.html", X=study.X, **given)
+    finally:
+        study.model.feature_names_in_ = honest
+
+
+class Window:
+    """A page in a real browser: what it shows, says and asks the network for."""
+
+    def __init__(self, driver):
+        self.driver = driver
+
+    def open(self, page, *, width=1280, is_dark=False):
+        """Open a file or an address in a window of so many pixels."""
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}]
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+        self.driver.get("about:blank")
+        self._log("browser"), self._log("performance")  # of pages before
+        self.driver.get(page if isinstance(page, str) else page.as_uri())
+        return self
+
+    def run(self, script, *arguments):
+        """Return what a piece of JavaScript returns."""
+        return self.driver.execute_script(script, *arguments)
+
+    def find(self, selector):
+        """Return the elements that a selector of CSS means."""
+        return self.driver.find_elements("css selector", selector)
+
+    def shown(self, selector):
+        """Return the texts of those elements that can be seen."""
+        return [element.text for element in self.find(selector) if element.is_displayed()]
+
+    def click(self, selector):
+        """Click on the first of the elements."""
+        self.find(selector)[0].click()
+
+    def press(self, *keys):
+        """Press keys, one after the other, wherever the focus is."""
+        for key in keys:
+            self.driver.switch_to.active_element.send_keys(key)
+
+    def messages(self):
+        """Return all that the console was told since the page was opened."""
+        return [entry["message"] for entry in self._log("browser")]
+
+    def requests(self):
+        """Return the addresses that were asked for since the page was opened."""
+        events = [json.loads(entry["message"])["message"] for entry in self._log("performance")]
+        return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
+
+    def faults(self):
+        """Return what is cut off, spills, overlaps or scrolls sideways."""
+        return self.run(Path(__file__).with_name("geometry.js").read_text(encoding="utf-8"))
+
+    def pdf(self):
+        """Return the page as it is printed."""
+        printed = self.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
+        return base64.b64decode(printed["data"])
+
+    def _log(self, kind):
+        return self.driver.get_log(kind)
+
+
+def found_or_skipped(program):
+    """Return the path of a program; without it these tests are skipped, but for continuous integration."""
+    path = shutil.which(program)
+    if path is None:
+        reason = f"tests in a real browser need {program}: apt-get install chromium chromium-driver npm"
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
+    return path
+
+
+@pytest.fixture(scope="session")
+def window():
+    """Start chromium without a screen; its pages share nothing."""
+    binary, chromedriver = found_or_skipped("chromium"), found_or_skipped("chromedriver")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    # Root in a container has no sandbox and little shared memory.
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))
+    yield Window(driver)
+    driver.quit()
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory):
+    """Return the script of axe-core, fetched for these tests alone."""
+    npm = found_or_skipped("npm")
+    folder = tmp_path_factory.mktemp("axe")
+    subprocess.run([npm, "pack", "--silent", "axe-core@4.10"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    with tarfile.open(next(folder.glob("*.tgz"))) as archive:
+        return archive.extractfile("package/axe.min.js").read().decode("utf-8")

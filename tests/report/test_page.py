@@ -19,22 +19,11 @@ from mmpca.report.rows import MOST_LISTED
 
 # Of sparse data in these tests themselves; the report has to keep quiet without help.
 UNNAMED = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-RESULTS = {
-    "n_clusters": np.array([5, 6, 7]),
-    "n_topics": np.array([4, 4, 4]),
-    "predictive": np.array([-150.0, -120.0, -124.5]),
-}
 
 
 @pytest.fixture(scope="module")
-def full_page(study, read_page, tmp_path_factory):
-    path = tmp_path_factory.mktemp("report") / "report.html"
-    names = [f"letter {i}" for i in range(120)]
-    texts = [f"the text of letter {i}" for i in range(120)]
-    labels = [f"class {label}" for label in study.labels]
-    given = {"labels": labels, "texts": texts, "row_names": names, "search": RESULTS, "title": "Letters"}
-    assert write_report(study.model, path, X=study.X, **given) == path
-    return read_page(path)
+def full_page(full_path, read_page):
+    return read_page(full_path)
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from mmpca.model.explanation import Evidence, Explanation
 
 LEAST_SURE = 3
 ALTERNATIVES_SHOWN = 4
-BAR_WIDTH = 20
+BAR_WIDTH = 12  # of each side
 STYLES = {"clear": "green", "likely": "yellow", "borderline": "red"}
 
 
@@ -100,11 +100,11 @@ def _evidence_table(why: Explanation) -> Table:
     table.add_column("nats", justify="right")
     table.add_column("")
     listed = why.evidence_for + why.evidence_against
-    largest = max([abs(part.nats) for part in listed] + [abs(why.from_sizes), abs(why.from_others), 1e-9])
+    largest = max((abs(part.nats) for part in listed), default=1.0)
     for part in listed:
         table.add_row(*_cells(part, largest))
     for what, nats in (("all other features", why.from_others), ("sizes of the clusters", why.from_sizes)):
-        table.add_row(f"[dim]{what}[/]", "", f"{nats:+.2f}", _bar(nats, largest))
+        table.add_row(f"[dim]{what}[/]", "", f"{nats:+.2f}", "")
     return table
 
 
@@ -113,6 +113,8 @@ def _cells(part: Evidence, largest: float) -> tuple[str, str, str, str]:
 
 
 def _bar(nats: float, largest: float) -> str:
-    """Return a bar, green for what speaks for the cluster and red for what speaks against it."""
-    width = round(abs(nats) / largest * BAR_WIDTH)
-    return f"[{'green' if nats > 0 else 'red'}]{'█' * width}[/]"
+    """Return a bar to the right for what speaks for the cluster, to the left for what speaks against it."""
+    bar = "█" * round(abs(nats) / largest * BAR_WIDTH)
+    if nats > 0:
+        return f"{'':{BAR_WIDTH}}│[green]{bar}[/]"
+    return f"{'':{BAR_WIDTH - len(bar)}}[red]{bar}[/]│"

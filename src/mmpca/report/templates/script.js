@@ -173,10 +173,10 @@
     });
   }
 
-  // --- printing: all is shown ---
+  // --- on paper: the tables behind charts, and the evidence of those rows that the reader has opened ---
   let closed = [];
   window.addEventListener("beforeprint", () => {
-    closed = all("details:not([open])");
+    closed = all("#fit details:not([open])");
     for (const part of closed) part.open = true;
   });
   window.addEventListener("afterprint", () => {
