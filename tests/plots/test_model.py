@@ -62,6 +62,22 @@ def test_lift_puts_what_is_common_everywhere_behind_and_leaves_rare_features_out
     assert names(ax.yaxis)[-1] == "plain"
 
 
+def test_entropy_puts_what_all_topics_have_alike_out_and_what_one_has_first(model):
+    ax = plots.topic_features(model, 0, by="entropy")
+    # The first feature has the same share in both topics, the second and third are in this one alone.
+    assert names(ax.yaxis)[:2] == [r"\$5 or \$6", "a" * 23 + "…"]
+    assert "plain" not in names(ax.yaxis)
+    shared = np.array([0.02, 0.2]) / 0.22
+    weight = 1 + (shared * np.log2(shared)).sum()
+    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], [30.0, 8.0, 2.0 * weight])
+
+
+def test_of_a_single_topic_entropy_says_nothing(model):
+    model.components_ = model.components_[:1]
+    ax = plots.topic_features(model, 0, by="entropy", n_features=2)
+    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], [60.0, 30.0])
+
+
 def test_features_without_probability_are_not_drawn(model):
     assert len(plots.topic_features(model, 0, n_features=10).patches) == 4
 
@@ -92,7 +108,7 @@ def test_features_without_names_go_by_their_numbers(model):
 
 
 def test_what_is_no_ranking_or_topic_is_refused(model):
-    with pytest.raises(ValueError, match="by must be 'share' or 'lift', but it is 'size'"):
+    with pytest.raises(ValueError, match="by must be 'share', 'lift' or 'entropy', but it is 'size'"):
         plots.topic_features(model, 0, by="size")
     with pytest.raises(ValueError, match="topic must be from 0 to 1, but it is 2"):
         plots.topic_features(model, 2)

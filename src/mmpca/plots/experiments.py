@@ -186,7 +186,7 @@ def _choice_map(
     """Draw the shares of all choices, in per cent."""
     total = max(1, sum(counts.values()))
     shares = np.array([[counts.get((q, k), 0) / total for q in n_clusters] for k in n_topics])
-    ax.imshow(shares, cmap=f"{SEQUENTIAL}_r", vmin=0.0, vmax=1.0, aspect="auto", origin="lower")
+    ax.imshow(shares, cmap=SEQUENTIAL, vmin=0.0, vmax=1.0, aspect="auto", origin="lower")
     ax.set_xticks(np.arange(len(n_clusters)), [str(q) for q in n_clusters])
     ax.set_yticks(np.arange(len(n_topics)), [str(k) for k in n_topics])
     for (y, x), share in np.ndenumerate(shares):

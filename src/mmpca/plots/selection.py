@@ -49,7 +49,7 @@ def criterion_heatmap(
     middle = np.nanmax(np.log10(1.0 + table)) / 2
     for (y, x), value in np.ndenumerate(table):
         if np.isfinite(value):
-            colour = "white" if np.log10(1.0 + value) > middle else "black"
+            colour = "white" if np.log10(1.0 + value) < middle else "black"
             ax.text(x, y, _nats(value), ha="center", va="center", color=colour, fontsize="small")
     y, x = np.unravel_index(np.nanargmin(table), table.shape)
     ax.add_patch(frame(float(x), float(y)))

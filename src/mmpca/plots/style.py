@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, which colour-blind readers can tell apart, the darkest first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-SEQUENTIAL = "viridis"
+SEQUENTIAL = "Blues"  # white for nothing; its lightness alone tells the order
 EMPHASIS = "#D55E00"
+NAME_LENGTH = 24
 
 
 def new_axes(ax: Axes | None, width: float = 5.0, height: float = 3.6) -> Axes:
@@ -43,3 +44,18 @@ def tidy(ax: Axes) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="y", color="0.9", linewidth=0.8)
     ax.set_axisbelow(True)
+
+
+def tidy_bars(ax: Axes) -> None:
+    """Take away what carries no information beside horizontal bars."""
+    tidy(ax)
+    ax.grid(visible=False, axis="y")
+    ax.grid(axis="x", color="0.9", linewidth=0.8)
+    ax.tick_params(axis="y", length=0)
+
+
+def short_name(name: object) -> str:
+    """Return a name that fits beside an axis, and that matplotlib does not take for a formula."""
+    told = str(name)
+    short = told if len(told) <= NAME_LENGTH else told[: NAME_LENGTH - 1] + "…"
+    return short.replace("$", r"\$")  # two dollars would be a formula

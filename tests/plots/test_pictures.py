@@ -1,0 +1,113 @@
+"""Figures look as they did when somebody last looked at them."""
+
+from types import SimpleNamespace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+from mmpca import plots
+from mmpca.engine import MergePath
+from mmpca.model.starts import StartReport
+from mmpca.plots.style import COLOURS
+
+RNG = np.random.default_rng(0)
+SHARES = np.array([[0.7, 0.2, 0.1, 0.0], [0.1, 0.6, 0.2, 0.1], [0.2, 0.1, 0.1, 0.6]])
+LABELS = np.repeat([0, 1, 2], [20, 10, 5])
+RESULTS = {
+    "n_clusters": np.tile([2, 3, 4], 3),
+    "n_topics": np.repeat([2, 3, 4], 3),
+    "predictive": np.array([-900.0, -300.0, -310.0, -200.0, -100.0, -104.0, -260.0, -130.0, -118.0]),
+}
+REFITS = np.array([[0.95, 0.7, 0.3], [0.9, 0.8, 0.5], [1.0, 0.65, 0.4], [0.92, 0.75, np.nan]])
+PATH = MergePath(np.array([[0, 2, 5.0, 2], [1, 3, 9.0, 3]]), np.array([-30.0, -26.0, -21.0]))
+
+
+class Fitted(SimpleNamespace):
+    """As much of a fitted model as the figures need."""
+
+    def transform(self, X):
+        return X
+
+    def predict(self, X):
+        return LABELS
+
+
+def fitted():
+    return Fitted(
+        weights_=np.bincount(LABELS) / len(LABELS),
+        labels_=LABELS,
+        cluster_topics_=SHARES,
+        components_=np.array([[5, 4, 3, 2, 1, 0], [3, 3, 0, 0, 9, 1], [1, 1, 1, 1, 1, 9], [8, 0, 6, 0, 4, 0]]) / 20,
+        bound_history_=np.array([-300.0, -150.0, -120.0, -118.0]),
+        starts_=[StartReport("random", 1, bound, 3, True, 0.1) for bound in (-118.0, -140.0, -119.0)],
+    )
+
+
+def rows(n_topics):
+    """Return topic shares of rows around those of their clusters."""
+    means = SHARES[:, :n_topics] + 0.05
+    noisy = np.array([np.random.default_rng(i).dirichlet(60 * means[q]) for i, q in enumerate(LABELS)])
+    return noisy / noisy.sum(axis=1, keepdims=True)
+
+
+PICTURES = {
+    "cluster_topics": lambda ax: plots.cluster_topics(fitted(), ax=ax),
+    "topic_features": lambda ax: plots.topic_features(fitted(), 0, ax=ax),
+    "topic_features_lift": lambda ax: plots.topic_features(fitted(), 0, by="lift", ax=ax),
+    "topic_features_entropy": lambda ax: plots.topic_features(fitted(), 0, by="entropy", ax=ax),
+    "bound_history": lambda ax: plots.bound_history(fitted(), ax=ax),
+    "cluster_sizes": lambda ax: plots.cluster_sizes(fitted(), ax=ax),
+    "criterion_heatmap": lambda ax: plots.criterion_heatmap(RESULTS, ax=ax),
+    "criterion_curves": lambda ax: plots.criterion_curves(RESULTS, ax=ax),
+    "dendrogram": lambda ax: plots.dendrogram(PATH, ax=ax),
+    "topic_space_line": lambda ax: plots.topic_space(fitted(), rows(2), ax=ax),
+    "topic_space_simplex": lambda ax: plots.topic_space(fitted(), rows(3), ax=ax),
+    "topic_space_plane": lambda ax: plots.topic_space(fitted(), rows(4), ax=ax),
+    "confusion": lambda ax: plots.confusion(np.roll(LABELS, 3), LABELS, ax=ax),
+    "stability": lambda ax: plots.stability(REFITS, ax=ax),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_figure_looks_as_it_did(name, canvas, assert_looks_like):
+    assert_looks_like(PICTURES[name](canvas).figure, name)
+
+
+def test_topics_beside_each_other_look_as_they_did(assert_looks_like):
+    assert_looks_like(plots.topics(fitted(), n_features=4, figure=plt.figure(figsize=(4.0, 3.0))), "topics")
+
+
+def test_every_function_has_its_picture():
+    drawn = {name for name in plots.__all__ if any(picture.startswith(name) for picture in [*PICTURES, "topics"])}
+    # Those of experiments draw many results at once, and have tests of their own.
+    wanted = {name for name in plots.__all__ if not getattr(plots, name).__module__.endswith(".experiments")}
+    assert drawn == wanted
+
+
+def test_another_result_would_look_different(difference):
+    def draw(values):
+        ax = plt.figure(figsize=(4.0, 3.0)).add_axes((0.12, 0.12, 0.8, 0.8))
+        return plots.stability(values, ax=ax).figure
+
+    assert difference(draw(REFITS), draw(REFITS)) == 0
+    assert difference(draw(REFITS), draw(REFITS[:, ::-1])) > 0.12
+
+
+def seen_by(hexadecimal, blindness):
+    """Return a colour as a reader sees it who lacks a kind of cone, in linear RGB (Machado et al. 2009, severity 1)."""
+    matrices = {
+        "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+        "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
+    }
+    values = np.array([int(hexadecimal[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+    return np.clip(np.array(matrices[blindness]) @ linear, 0, 1)
+
+
+@pytest.mark.parametrize("blindness", ["protan", "deutan"])
+def test_colours_of_clusters_differ_for_the_colour_blind(blindness):
+    seen = [seen_by(colour, blindness) ** (1 / 2.2) for colour in COLOURS]
+    for i, one in enumerate(seen):
+        for other in seen[:i]:
+            assert np.linalg.norm(one - other) > 0.12
