@@ -31,11 +31,6 @@ class Curve(NamedTuple):
     size: tuple[int, int, int, int]  # width, height, left and bottom margin
 
     @property
-    def rises(self) -> bool:
-        """Whether there is anything to draw."""
-        return len(self.y_marks) > 1
-
-    @property
     def line(self) -> str:
         """The points as SVG writes them."""
         return " ".join(f"{x:.1f},{y:.1f}" for x, y in self.points)
