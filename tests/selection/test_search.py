@@ -13,8 +13,10 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from mmpca import MMPCA, MMPCASearch, engine
+from mmpca.counts import as_counts
 from mmpca.engine import sweeps
 from mmpca.errors import InterruptedSearchWarning, StoreError
+from mmpca.selection import cells
 from mmpca.selection import grid as grids
 from mmpca.simulate import simulate_mmpca, sparse_topics
 
@@ -90,11 +92,43 @@ def test_the_best_cell_has_the_largest_criterion_and_its_model_is_fitted(data, s
 
 
 def test_another_criterion_chooses_by_itself_from_the_same_results(data, search):
-    other = MMPCASearch(**GRID, criterion="icl").fit(data.X)
+    other = MMPCASearch(**GRID, criterion="icl", n_folds=5).fit(data.X)
     np.testing.assert_array_equal(other.results_["predictive"], search.results_["predictive"])
     best = other.results_["icl"].argmax()
     assert other.best_params_["n_clusters"] == other.results_["n_clusters"][best]
     assert other.best_score_ == other.results_["icl"].max()
+
+
+def test_counts_are_predicted_only_where_that_is_asked_for(data, search, monkeypatch):
+    monkeypatch.setattr(cells, "predicted_rows", fail)
+    other = MMPCASearch(**GRID, criterion="icl").fit(data.X)
+    assert search.results_.keys() - other.results_.keys() == {"held_out", "predictive", "predictive_error"}
+    np.testing.assert_array_equal(other.results_["icl"], search.results_["icl"])
+    assert other.reason_.startswith("3 clusters and 3 topics, by the criterion icl; ")
+
+
+def test_the_error_of_a_number_of_topics_is_that_of_its_rows_losses(data, search):
+    options = cells.Options(int(np.random.RandomState(0).randint(2**31)))
+    by_topics = {k: cells.learn(as_counts(data.X), k, options) for k in (2, 3)}
+    loss = by_topics[3].predicted - by_topics[2].predicted  # (N,), three are best
+    results = search.results_
+    assert by_topics[2].n_predicted == data.X.sum()
+    np.testing.assert_allclose(results["predictive_error"][:3], np.sqrt(90) * loss.std(ddof=1), rtol=1e-12)
+    np.testing.assert_array_equal(results["predictive_error"][3:], 0)
+    assert data.X.sum() * (results["held_out"][3] - results["held_out"][0]) == pytest.approx(loss.sum(), rel=1e-9)
+
+
+def test_large_data_are_judged_by_the_same_part_of_their_rows(data, monkeypatch):
+    monkeypatch.setattr(cells, "FOLDED_ENTRIES", 600)
+    monkeypatch.setattr(cells, "SEARCH_COVER", 1)
+    by_topics = {k: cells.learn(as_counts(data.X), k, cells.Options(1)) for k in (2, 3)}
+    assert 0 < by_topics[2].n_predicted < data.X.sum()
+    assert by_topics[2].n_predicted == by_topics[3].n_predicted
+    assert len(by_topics[2].predicted) == len(by_topics[3].predicted) < 90
+    search = MMPCASearch(**GRID).fit(data.X)
+    difference = search.results_["predictive"].max() - search.results_["predictive"][:3].max()
+    held_out = search.results_["held_out"]
+    assert difference == pytest.approx(data.X.sum() * (held_out[3] - held_out[0]), rel=1e-9)  # of all counts
 
 
 def test_the_runner_up_and_the_gap_are_those_of_the_second_best_cell(search):
@@ -142,10 +176,12 @@ def test_resamples_tell_how_often_each_cell_wins(data):
 
 def test_the_choice_is_told_in_words(search):
     assert search.reason_.startswith("3 clusters and 3 topics, by the criterion predictive; ")
-    assert "the number of clusters is likely: 2 clusters are" in search.reason_
+    assert "the number of clusters is clear: 2 clusters are" in search.reason_
     assert "at the edge of the grid: try more" in search.reason_  # of topics
     gap = search.best_score_ - search.results_["predictive"][3]
-    assert f"2 clusters are {gap:.3g} nats worse" in search.reason_
+    assert f"2 clusters are {gap:,.0f} nats worse" in search.reason_
+    error = search.results_["predictive_error"][0]
+    assert f"(standard error {error:.3g}) worse" in search.reason_
 
 
 # --- it is the same for everyone --------------------------------------------------------------------------------
@@ -198,6 +234,7 @@ def test_a_larger_grid_goes_on_from_the_same_store(data, tmp_path):
     ("change", "message"),
     [
         ({"random_state": 1}, "its seed is"),
+        ({"n_folds": 3}, "its n_folds is 5, here it is 3"),
         ({"topic_prior": 2.0}, "its alpha is 1.0, here it is 2.0"),
         ({"stabilize": "sqrt"}, "its data is"),
     ],
@@ -305,6 +342,8 @@ def test_ctrl_c_before_the_first_cell_is_not_swallowed(data, monkeypatch):
         ({"n_clusters": (2, 91)}, "n_clusters=91 clusters need as many rows, but n_samples = 90"),
         ({"n_topics": (2, 31)}, "n_topics=31 topics need as many features, but n_features = 30"),
         ({"criterion": "bic"}, r"criterion must be one of \('predictive', 'icl'\), but it is 'bic'"),
+        ({"n_folds": 1}, "n_folds must be 'auto', 0 or a whole number of at least 2, but it is 1"),
+        ({"n_folds": 0}, "n_folds must be at least 2 for the criterion 'predictive'"),
         ({"n_resamples": -1}, "n_resamples must be a whole number of at least 0, but it is -1"),
         ({"n_init": 0}, "n_init must be"),
         ({"topic_prior": 0}, "topic_prior must be"),

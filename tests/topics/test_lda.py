@@ -191,21 +191,21 @@ def test_topics_from_samples_of_the_rows_are_close_to_those_of_all(data, rows, m
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.99])
 def test_a_sample_keeps_within_the_limit_and_uses_most_of_it(rows, share):
     limit = int(share * rows.nnz)
-    sample = lda._sample(rows, limit, np.random.default_rng(0))
+    sample = lda.sample_rows(rows, limit, np.random.default_rng(0))
     assert 0 < sample.n_rows < rows.n_rows
     assert limit - 2 * np.diff(rows.indptr).max() < sample.nnz <= limit
 
 
 def test_large_data_have_as_many_passes_as_the_effort_allows_and_not_too_few():
     limits = em.Limits(max_passes=500, tol=1e-4)
-    assert lda._affordable(limits, 10, 1_000) == limits._replace(max_passes=100)
-    assert lda._affordable(limits, 10, 1_000_000) == limits
-    assert lda._affordable(limits, 1_000, 10).max_passes == lda.LEAST_PASSES
-    assert lda._affordable(em.Limits(5, 0.0), 1_000, 10).max_passes == 5
+    assert lda.affordable(limits, 10, 1_000) == limits._replace(max_passes=100)
+    assert lda.affordable(limits, 10, 1_000_000) == limits
+    assert lda.affordable(limits, 1_000, 10).max_passes == lda.LEAST_PASSES
+    assert lda.affordable(em.Limits(5, 0.0), 1_000, 10).max_passes == 5
 
 
 def test_all_rows_are_used_where_they_fit(rows):
-    assert lda._sample(rows, rows.nnz, np.random.default_rng(0)) is rows
+    assert lda.sample_rows(rows, rows.nnz, np.random.default_rng(0)) is rows
 
 
 def test_refining_uses_the_rows_and_features_outside_the_sample(rows, monkeypatch):
@@ -215,7 +215,7 @@ def test_refining_uses_the_rows_and_features_outside_the_sample(rows, monkeypatc
     monkeypatch.setattr(lda, "SEARCH_COVER", 0)
     monkeypatch.setattr(lda, "FINAL_WORK", 1)
     monkeypatch.setattr(lda, "REFINED_ENTRIES", rows.nnz // 3)
-    assert lda._sample(rows, 1, np.random.default_rng(0)).n_rows == 1
+    assert lda.sample_rows(rows, 1, np.random.default_rng(0)).n_rows == 1
     np.testing.assert_allclose(learn(rows, 1), expected, rtol=1e-9)
     topics = learn(rows, N_TOPICS)
     np.testing.assert_array_equal((topics > 0).all(axis=0), rows.column_totals() > 0)

@@ -80,12 +80,12 @@ def choice_of(search: MMPCASearch | Mapping[str, ArrayLike] | None) -> Choice | 
     if search is None:
         return None
     results, criterion = _results(search)
-    n_clusters, n_topics = np.asarray(results["n_clusters"]), np.asarray(results["n_topics"])
-    score = np.asarray(results[criterion], dtype=float)
+    table = {name: np.asarray(column) for name, column in results.items()}
+    n_clusters, n_topics, score = table["n_clusters"], table["n_topics"], table[criterion].astype(float)
     behind = score.max() - score
     best = int(behind.argmin())
     return Choice(
-        sentence(n_clusters, n_topics, score, criterion),
+        sentence(table, criterion),
         criterion,
         np.unique(n_clusters).tolist(),
         [(int(k), _line(n_clusters, behind, n_topics == k)) for k in np.unique(n_topics)],

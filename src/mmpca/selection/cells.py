@@ -14,13 +14,16 @@ from numpy.typing import NDArray
 from mmpca import engine
 from mmpca.counts import Counts
 from mmpca.model import starts
-from mmpca.topics import fit_lda, topic_shares
+from mmpca.topics import fit_lda, predicted_rows, topic_shares
+from mmpca.topics.lda import SEARCH_COVER, SEARCH_EFFORT, SEARCH_WORK, affordable, sample_rows
+from mmpca.topics.prior import SEARCH
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
 # Neighbours make starts as well, so that a cell needs fewer of its own than a single fit.
 AUTO_PLAN = starts.Plan(4, 2)
+FOLDED_ENTRIES = SEARCH_WORK // 4  # of the rows whose counts are predicted; the same rows for every K
 
 
 class Options(NamedTuple):
@@ -31,6 +34,7 @@ class Options(NamedTuple):
     n_init: int | None = None  # fresh starts; None: a few, until they are no better
     max_epochs: int = 200
     tol: float = 1e-10
+    n_folds: int = 5  # 0: no counts are held out
 
     @property
     def plan(self) -> starts.Plan:
@@ -43,7 +47,8 @@ class Topics(NamedTuple):
 
     beta: Array  # (K, V)
     row_prior: float
-    held_out: float  # mean log-likelihood of a held-out count
+    predicted: Array  # (R,), log-likelihood of each row's held-out counts, for R random rows; none without folds
+    n_predicted: int  # counts of these rows
     seconds: float
 
 
@@ -60,10 +65,30 @@ class Cell(NamedTuple):
 
 
 def learn(rows: Counts, n_topics: int, options: Options) -> Topics:
-    """Learn the topics for one K; all K hold out the same counts."""
+    """Learn the topics for one K, and see how they predict counts."""
     began = perf_counter()
     fit = fit_lda(rows, n_topics, rng=np.random.default_rng(options.seed))
-    return Topics(fit.beta, fit.row_prior, fit.score, perf_counter() - began)
+    predicted, n_counts = _predicted(rows, n_topics, fit.row_prior, options)
+    return Topics(fit.beta, fit.row_prior, predicted, n_counts, perf_counter() - began)
+
+
+def _predicted(rows: Counts, n_topics: int, row_prior: float, options: Options) -> tuple[Array, int]:
+    """Return the log-likelihood of held-out counts by rows, and how many counts these are; all K hold out the same."""
+    if not options.n_folds:
+        return np.empty(0), 0
+    sample_seed, folds_seed, starts_seed = np.random.SeedSequence(options.seed).spawn(3)
+    n_entries = max(FOLDED_ENTRIES, SEARCH_COVER * int((rows.column_totals() > 0).sum()))
+    sample = sample_rows(rows, n_entries, np.random.default_rng(sample_seed))
+    predicted = predicted_rows(
+        sample,
+        n_topics,
+        row_prior,
+        n_folds=options.n_folds,
+        folds_rng=np.random.default_rng(folds_seed),
+        starts_rng=np.random.default_rng(starts_seed),
+        limits=affordable(SEARCH, sample.nnz * n_topics, SEARCH_EFFORT),
+    )
+    return predicted, int(sample.data.sum(dtype=np.int64))
 
 
 def fresh_cell(rows: Counts, topics: Topics, n_clusters: int, options: Options) -> Cell:

@@ -13,6 +13,10 @@ SHARED = ("n_init", "topic_prior", "stabilize", "max_epochs", "tol", "n_jobs", "
 RULES = {name: constraints.RULES[name] for name in SHARED} | {
     "criterion": constraints.Rule(lambda value: isinstance(value, str) and value in CRITERIA, f"one of {CRITERIA}"),
     "store": constraints.Rule(lambda value: value is None or isinstance(value, str | os.PathLike), "a folder or None"),
+    "n_folds": constraints.Rule(
+        lambda value: (isinstance(value, str) and value == "auto") or (constraints.is_integer(value, 0) and value != 1),
+        "'auto', 0 or a whole number of at least 2",
+    ),
     "n_resamples": constraints.Rule(lambda value: constraints.is_integer(value, 0), "a whole number of at least 0"),
 }
 
@@ -20,6 +24,11 @@ RULES = {name: constraints.RULES[name] for name in SHARED} | {
 def check_search(parameters: dict[str, Any]) -> None:
     """Raise ValueError for the first parameter that breaks its rule."""
     constraints.check_parameters(parameters, RULES)
+    if parameters["criterion"] == "predictive" and parameters["n_folds"] == 0:
+        raise ValueError(
+            "n_folds must be at least 2 for the criterion 'predictive', which predicts held-out counts, but it is 0. "
+            "Give 'auto', or criterion='icl'."
+        )
 
 
 def check_grid(values: Any, name: str) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ of clusters by `cluster_score`; docs/model-selection.md derives and tests it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +43,23 @@ def cluster_score(bounds: Array, n_clusters: NDArray[np.int64], n_topics: NDArra
     """Return the bound of each cell less half log N for each parameter of its clusters, (C,)."""
     score: Array = bounds - 0.5 * (n_clusters * n_topics - 1) * np.log(sizes.n_samples)
     return score
+
+
+def predictive_error(predicted: Mapping[int, Array]) -> dict[int, float]:
+    r"""Return the standard error of how far each number of topics is behind the best, in nats of the predicted rows.
+
+    With :math:`d_i` what row i loses, the loss is :math:`\sum_i d_i` and its error :math:`\sqrt{R\,\mathrm{var}(d)}`:
+    rows are independent, and the same counts of them were held out for every number of topics.
+
+    Parameters
+    ----------
+    predicted : mapping of int to array of shape (R,)
+        Log-likelihood of the held-out counts of each row, by the number of topics.
+    """
+    best = max(predicted.values(), key=np.sum)
+    return {
+        k: float(np.sqrt(len(rows)) * np.std(best - rows, ddof=min(1, len(rows) - 1))) for k, rows in predicted.items()
+    }
 
 
 def predictive(score: Array, n_topics: NDArray[np.int64], held_out: Array, sizes: Sizes) -> Array:

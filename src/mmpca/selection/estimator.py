@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +19,7 @@ from mmpca.errors import InterruptedSearchWarning
 from mmpca.model import MMPCA
 from mmpca.model.messages import be_heard
 from mmpca.selection import criteria
-from mmpca.selection.cells import Options
+from mmpca.selection.cells import Options, Topics
 from mmpca.selection.checks import check_grid, check_search
 from mmpca.selection.grid import Grid, GridFit, GridProgress
 from mmpca.selection.reasons import sentence
@@ -29,6 +29,7 @@ Array = NDArray[np.float64]
 
 logger = logging.getLogger("mmpca")
 
+AUTO_FOLDS = 5
 RESAMPLED_SHARE = 0.8  # of the rows, drawn without replacement
 
 
@@ -58,6 +59,9 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         As in `MMPCA`.
     tol : float, default=1e-10
         As in `MMPCA`.
+    n_folds : int or "auto", default="auto"
+        Parts of the counts, each predicted from the others, by which numbers of topics are compared. "auto" is 5 for
+        the criterion "predictive", and 0, no prediction at all, for "icl".
     n_resamples : int, default=0
         Searches of the whole grid on random four fifths of the rows, to see how often each cell wins.
     n_jobs : int or None, default=None
@@ -74,10 +78,11 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
     Attributes
     ----------
     results_ : dict of ndarray
-        One entry for each cell: `n_clusters`, `n_topics`, `bound`, `icl`, `cluster_score`, `held_out` (mean
-        log-likelihood of a held-out count with as many topics), `predictive`, `n_epochs`, `converged`, `kind` and
-        `seed` of the start it came from, `seconds`, and with `n_resamples` `wins`, the share of resamples that it
-        won. ``pandas.DataFrame(search.results_)`` makes a table of it.
+        One entry for each cell: `n_clusters`, `n_topics`, `bound`, `icl`, `cluster_score`, `n_epochs`, `converged`,
+        `kind` and `seed` of the start it came from, and `seconds`; where counts were predicted, `held_out` (mean
+        log-likelihood of a held-out count with as many topics), `predictive` and `predictive_error` (the standard
+        error of what the number of topics loses against the best one, in nats); with `n_resamples` `wins`, the share
+        of resamples that it won. ``pandas.DataFrame(search.results_)`` makes a table of it.
     best_params_ : dict
         `n_clusters` and `n_topics` of the best cell.
     best_score_ : float
@@ -126,6 +131,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         stabilize: str | None = None,
         max_epochs: int = 200,
         tol: float = 1e-10,
+        n_folds: int | str = "auto",
         n_resamples: int = 0,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -140,6 +146,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         self.stabilize = stabilize
         self.max_epochs = max_epochs
         self.tol = tol
+        self.n_folds = n_folds
         self.n_resamples = n_resamples
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -166,8 +173,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         template = self._template(grids[0][-1], grids[1][-1])
         rows = template.checked_counts(X)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        n_init = None if isinstance(self.n_init, str) else int(self.n_init)
-        options = Options(seed, float(self.topic_prior), n_init, int(self.max_epochs), float(self.tol))
+        options = self._options(seed)
         store = Store(self.store)
         grid = Grid(rows, *grids, options, store)
         store.open(self._belonging(rows, options))
@@ -190,6 +196,13 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         """Return a model with the common parameters."""
         common = {name: getattr(self, name) for name in ("topic_prior", "stabilize", "max_epochs", "tol")}
         return MMPCA(n_clusters, n_topics, **common, **parameters)
+
+    def _options(self, seed: int) -> Options:
+        """Return what all cells have in common."""
+        n_init = None if isinstance(self.n_init, str) else int(self.n_init)
+        auto_folds = AUTO_FOLDS if self.criterion == "predictive" else 0
+        n_folds = auto_folds if isinstance(self.n_folds, str) else int(self.n_folds)
+        return Options(seed, float(self.topic_prior), n_init, int(self.max_epochs), float(self.tol), n_folds)
 
     def _belonging(self, rows: Counts, options: Options) -> dict[str, Any]:
         """Return what a store has to agree in; the stabilised counts tell whether they were."""
@@ -217,16 +230,15 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         )  # fmt: skip
         bounds = np.array([cell.bound for cell in cells])
         score = criteria.cluster_score(bounds, q, k, sizes)
-        held_out = np.array([found.topics[x].held_out for x in k.tolist()])
-        return {
+        results: dict[str, NDArray[Any]] = {
             "n_clusters": q,
             "n_topics": k,
             "bound": bounds,
             "icl": criteria.icl(bounds, q, k, sizes),
             "cluster_score": score,
-            "held_out": held_out,
-            "predictive": criteria.predictive(score, k, held_out, sizes),
-        } | {
+        }
+        results |= _predictions(found.topics, score, k, sizes)
+        return results | {
             name: np.array([getattr(cell, name) for cell in cells])
             for name in ("n_epochs", "converged", "kind", "seed", "seconds")
         }
@@ -265,7 +277,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         self.results_, self.best_params_, self.best_score_ = results, pairs[0], float(score[order[0]])
         self.runner_up_ = pairs[1] if len(pairs) > 1 else None
         self.gap_ = float(score[order[0]] - score[order[1]]) if len(pairs) > 1 else np.inf
-        self.reason_ = sentence(results["n_clusters"], results["n_topics"], score, self.criterion)
+        self.reason_ = sentence(results, self.criterion)
         self.labels_ = self.best_estimator_.labels_
         self.n_features_in_ = self.best_estimator_.n_features_in_
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
@@ -294,3 +306,22 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         return tags
+
+
+def _predictions(
+    topics: Mapping[int, Topics], score: Array, n_topics: NDArray[np.int64], sizes: criteria.Sizes
+) -> dict[str, Array]:
+    """Return the columns that held-out counts make, if there are any."""
+    known = {k: found for k, found in topics.items() if k in n_topics and found.n_predicted}
+    if not known:
+        return {}
+    # The same rows for all K, and of large data a part of them: in nats of all counts.
+    n_predicted = next(iter(known.values())).n_predicted
+    mean = {k: float(found.predicted.sum()) / n_predicted for k, found in known.items()}
+    error = criteria.predictive_error({k: found.predicted for k, found in known.items()})
+    held_out = np.array([mean[k] for k in n_topics.tolist()])
+    return {
+        "held_out": held_out,
+        "predictive": criteria.predictive(score, n_topics, held_out, sizes),
+        "predictive_error": np.array([sizes.n_counts / n_predicted * error[k] for k in n_topics.tolist()]),
+    }

@@ -21,7 +21,7 @@ import numpy as np
 from mmpca.counts import Counts
 from mmpca.errors import StoreError
 
-SCHEMA = 1
+SCHEMA = 2
 VERSION = version("mmpca")  # another may find other cells
 Part = TypeVar("Part", bound=NamedTuple)
 

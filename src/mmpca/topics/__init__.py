@@ -1,6 +1,7 @@
 """Where the search starts: topics from an LDA of the rows, rows in topic space; LDA as an estimator of its own."""
 
 from mmpca.topics.estimator import LDA
+from mmpca.topics.folds import fold_counts, predicted_rows
 from mmpca.topics.lda import LDAFit, fit_lda, learn_topics
 from mmpca.topics.prior import PriorChoice, choose_row_prior
 from mmpca.topics.rows import topic_shares
@@ -13,8 +14,10 @@ __all__ = [
     "Split",
     "choose_row_prior",
     "fit_lda",
+    "fold_counts",
     "held_out_score",
     "learn_topics",
+    "predicted_rows",
     "split_counts",
     "topic_shares",
 ]

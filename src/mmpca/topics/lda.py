@@ -112,11 +112,11 @@ def fit_lda(
     is_present = rows.column_totals() > 0
     with threads(n_threads) as pool:
         run = Runner(pool, callback)
-        sample = _sample(rows, max(SEARCH_WORK // n_topics, SEARCH_COVER * int(is_present.sum())), rng)
+        sample = sample_rows(rows, max(SEARCH_WORK // n_topics, SEARCH_COVER * int(is_present.sum())), rng)
         limits = Limits(min(SEARCH.max_passes, max_passes), max(SEARCH.tol, tol))
         choice = choose_row_prior(
             sample, n_topics, rng=rng, grid=grid, smoothing=smoothing, n_init=n_init, is_present=is_present,
-            limits=_affordable(limits, sample.nnz * n_topics, SEARCH_EFFORT), run=run,
+            limits=affordable(limits, sample.nnz * n_topics, SEARCH_EFFORT), run=run,
         )  # fmt: skip
         problem = Problem(rows, is_present, choice.row_prior, smoothing)
         if sample is rows:
@@ -127,7 +127,7 @@ def fit_lda(
     return LDAFit(beta, choice.row_prior, choice.score, choice.scores, run.n_passes, fit.converged)
 
 
-def _sample(rows: Counts, n_entries: int, rng: np.random.Generator) -> Counts:
+def sample_rows(rows: Counts, n_entries: int, rng: np.random.Generator) -> Counts:
     """Return the rows themselves, or as many at random as have so many entries together, one at least."""
     if rows.nnz <= n_entries:
         return rows
@@ -136,7 +136,7 @@ def _sample(rows: Counts, n_entries: int, rng: np.random.Generator) -> Counts:
     return rows.take(np.sort(order[: max(1, n_taken)]))
 
 
-def _affordable(limits: Limits, work: int, effort: int) -> Limits:
+def affordable(limits: Limits, work: int, effort: int) -> Limits:
     """Return limits with no more passes of the given work than the effort is enough for."""
     return limits._replace(max_passes=min(limits.max_passes, max(LEAST_PASSES, effort // work)))
 
@@ -144,9 +144,9 @@ def _affordable(limits: Limits, work: int, effort: int) -> Limits:
 def _fit_many(problem: Problem, beta_rows: Array, rng: np.random.Generator, run: Runner, limits: Limits) -> Fit:
     """Go on from given topics on as many rows as a pass may have, and refine on all of them."""
     n_topics = beta_rows.shape[1]
-    sample = _sample(problem.rows, FINAL_WORK // n_topics, rng)
+    sample = sample_rows(problem.rows, FINAL_WORK // n_topics, rng)
     theta = fitted_shares(sample, beta_rows, problem.row_prior, pool=run.pool)
-    limits = _affordable(limits, sample.nnz * n_topics, FINAL_EFFORT)
+    limits = affordable(limits, sample.nnz * n_topics, FINAL_EFFORT)
     fit = run(problem._replace(rows=sample), Mixture(theta, beta_rows), limits)
     if sample is problem.rows:
         return fit

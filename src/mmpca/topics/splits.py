@@ -39,10 +39,10 @@ def split_counts(rows: Counts, rng: np.random.Generator, *, kept_share: float = 
            [ 0, 50]], dtype=int32)
     """
     kept = rng.binomial(rows.data, kept_share).astype(np.int32)
-    return Split(_positive(rows, kept), _positive(rows, rows.data - kept))
+    return Split(with_data(rows, kept), with_data(rows, rows.data - kept))
 
 
-def _positive(rows: Counts, data: NDArray[np.int32]) -> Counts:
+def with_data(rows: Counts, data: NDArray[np.int32]) -> Counts:
     """Return rows with other counts at the same entries, zeros dropped."""
     is_positive = data > 0
     n_before = np.concatenate([[0], np.cumsum(is_positive)])
@@ -52,7 +52,7 @@ def _positive(rows: Counts, data: NDArray[np.int32]) -> Counts:
 def known_counts(rows: Counts, beta: Array) -> Counts:
     """Return the counts of features that some topic (K, V) knows; rows may become empty."""
     is_known = beta.sum(axis=0) > 0  # (V,)
-    return _positive(rows, rows.data * is_known[rows.indices])
+    return with_data(rows, rows.data * is_known[rows.indices])
 
 
 def held_out_score(held_out: Counts, shares: Array, beta: Array) -> float:
@@ -72,11 +72,18 @@ def held_out_score(held_out: Counts, shares: Array, beta: Array) -> float:
     score : float
         In nats, larger is better; minus infinity where a count has probability zero, and 0 without any counts.
     """
-    beta_rows, total = np.ascontiguousarray(beta.T), 0.0
+    total = float(held_out_rows(held_out, shares, beta).sum())
+    return total / max(1, int(held_out.data.sum(dtype=np.int64)))
+
+
+def held_out_rows(held_out: Counts, shares: Array, beta: Array) -> Array:
+    """Return the log-likelihood of the held-out counts of each row, (N,); see :func:`held_out_score`."""
+    beta_rows, total = np.ascontiguousarray(beta.T), np.zeros(held_out.n_rows)
     row_of_entry = np.repeat(np.arange(held_out.n_rows), np.diff(held_out.indptr))
     step = max(1, _CHUNK // len(beta))
     for part in (slice(start, start + step) for start in range(0, held_out.nnz, step)):
-        products = shares[row_of_entry[part]] * beta_rows[held_out.indices[part]]
+        rows = row_of_entry[part]
         with np.errstate(divide="ignore"):
-            total += float(held_out.data[part] @ np.log(products.sum(axis=1)))
-    return total / max(1, int(held_out.data.sum(dtype=np.int64)))
+            log_profile = np.log(np.einsum("ek,ek->e", shares[rows], beta_rows[held_out.indices[part]]))
+        total += np.bincount(rows, held_out.data[part] * log_profile, minlength=held_out.n_rows)
+    return total
