@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from mmpca import engine
 from mmpca.counts import Counts
@@ -110,7 +111,9 @@ def kmeans_labels(shares: Array, n_clusters: int, rng: np.random.Generator) -> L
     # k-means warns where there are fewer distinct points than clusters: the rest are filled below instead.
     n_distinct = min(n_clusters, len(np.unique(points, axis=0)))
     seed = int(rng.integers(2**31))
-    with warnings.catch_warnings():
+    # One thread of OpenMP: the threads' order of summation would decide ties, and on a busy machine they wait for each
+    # other many times as long as the work takes. The limit is of the calling thread alone.
+    with warnings.catch_warnings(), threadpool_limits(1, user_api="openmp"):
         warnings.simplefilter("ignore", ConvergenceWarning)  # points that differ by rounding alone
         labels = KMeans(n_distinct, n_init=1, random_state=seed).fit(points).labels_.astype(np.int32)
     return fill_empty(labels, n_clusters, rng)
