@@ -31,6 +31,7 @@ from speed import (
     exact_against_greedy,
     lda_against_fit,
     lda_against_greedy,
+    lda_against_grid,
     two_threads,
     warm_up,
 )
@@ -39,6 +40,7 @@ BENCHMARKS = {
     "exact": exact_against_greedy,
     "lda": lda_against_greedy,
     "fit": lda_against_fit,
+    "grid": lda_against_grid,
     "topics": topic_rows,
     "prior": prior_rows,
     "corpus": corpus_rows,
