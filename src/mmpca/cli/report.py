@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,15 +11,13 @@ from numpy.typing import NDArray
 
 from mmpca.cli import screen
 from mmpca.cli.inputs import Data, is_text, read_for_model
+from mmpca.cli.labels import fitting, read_columns, read_labels
 from mmpca.cli.options import InputOptions
 from mmpca.errors import InputFileError
 from mmpca.model import ModelFile, read_model
 from mmpca.report import write_report
 
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
-LABEL_COLUMNS = ("label", "labels", "class", "cluster")
 RESULT_COLUMNS: tuple[str, ...] = ("n_clusters", "n_topics", "predictive", "icl", "wins")
-ROW_COLUMN = "row"  # of the tables that fit, predict and simulate write
 
 
 class Sources(NamedTuple):
@@ -38,7 +35,7 @@ def run(model_path: Path, output: Path, *, sources: Sources, title: str | None, 
     data = None if sources.data is None else read_for_model(sources.data, how, file)
     names = None if data is None else data.row_names()
     n_rows = len(file.model.labels_) if names is None else len(names)
-    labels = None if sources.labels is None else _fitting(sources.labels, read_labels(sources.labels, names), n_rows)
+    labels = None if sources.labels is None else fitting(sources.labels, read_labels(sources.labels, names), n_rows)
     texts = _texts(sources, how, file, n_rows)
     given: dict[str, Any] = {"labels": labels, "texts": texts, "row_names": None}
     if data is not None:
@@ -55,32 +52,9 @@ def run(model_path: Path, output: Path, *, sources: Sources, title: str | None, 
     screen.out().print(told, highlight=False, markup=False, soft_wrap=True)
 
 
-def read_labels(path: Path, names: Sequence[str] | None) -> list[str]:
-    """Return labels from a column of a table, or from the lines of another file.
-
-    Parameters
-    ----------
-    path : Path
-        A ``.csv`` or ``.tsv`` file with a header, of which the column "label", "labels", "class" or "cluster" is
-        taken, or else the last; or any other file, with a label on each line.
-    names : sequence of str, optional
-        Names of the rows: labels of a table whose column "row" has the same names are brought into their order.
-    """
-    if path.suffix not in DELIMITERS:
-        return path.read_text(encoding="utf-8-sig").splitlines()
-    table = _read_table(path)
-    column = next((name for name in LABEL_COLUMNS if name in table), list(table)[-1])
-    labels = table[column]
-    rows = table.get(ROW_COLUMN)
-    if names is None or rows is None or len(set(rows)) < len(rows) or set(rows) != set(names):
-        return labels
-    by_name = dict(zip(rows, labels, strict=True))
-    return [by_name[name] for name in names]
-
-
 def read_results(path: Path) -> dict[str, NDArray[Any]]:
     """Return the numbers of clusters and topics that were tried, and their criteria."""
-    table = _read_table(path)
+    table = read_columns(path)
     try:
         columns: dict[str, NDArray[Any]] = {
             name: np.array(table[name], dtype=np.float64) for name in RESULT_COLUMNS if name in table
@@ -97,42 +71,15 @@ def read_results(path: Path) -> dict[str, NDArray[Any]]:
     return columns
 
 
-def _read_table(path: Path) -> dict[str, list[str]]:
-    """Return the columns of a CSV or TSV file with a header."""
-    if path.suffix not in DELIMITERS:
-        raise InputFileError(f"{path}: the table must end in .csv or .tsv.")
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            records = [record for record in csv.reader(file, delimiter=DELIMITERS[path.suffix]) if record]
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise InputFileError(f"{path}: this is no table of text in UTF-8 ({error}).") from error
-    if len(records) < 2:
-        raise InputFileError(f"{path}: the table needs a header and at least one record.")
-    head, *lines = records
-    for number, line in enumerate(lines, start=2):
-        if len(line) != len(head):
-            raise InputFileError(f"{path}: record {number} has {len(line)} fields, but the header has {len(head)}.")
-    return {name: [line[place] for line in lines] for place, name in enumerate(head)}
-
-
 def _texts(sources: Sources, how: InputOptions, file: ModelFile, n_rows: int) -> list[str] | None:
     """Return the texts to show: those given, or those that were counted."""
     from mmpca.text import read_texts
 
     if sources.texts is not None:
-        return _fitting(sources.texts, read_texts(sources.texts).texts, n_rows)
+        return fitting(sources.texts, read_texts(sources.texts).texts, n_rows)
     if sources.data is not None and is_text(sources.data, how, has_text=file.text is not None):
         return read_texts(sources.data, column=how.text_column).texts
     return None
-
-
-def _fitting(path: Path, values: list[str], n_rows: int) -> list[str]:
-    if len(values) != n_rows:
-        raise InputFileError(
-            f"{path}: there are {len(values):,} entries, but {n_rows:,} rows. Give one for each row, in their order; "
-            "--data tells which rows there are."
-        )
-    return values
 
 
 def _filled(data: Data) -> NDArray[np.intp]:

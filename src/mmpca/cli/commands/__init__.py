@@ -4,6 +4,7 @@ What a command does is in the file of the same name one folder up. To add a comm
 `COMMANDS`.
 """
 
+from mmpca.cli.commands.compare import compare
 from mmpca.cli.commands.convert import convert
 from mmpca.cli.commands.demo import demo
 from mmpca.cli.commands.explain import explain
@@ -18,4 +19,4 @@ from mmpca.cli.commands.simulate import simulate
 __all__ = ["COMMANDS"]
 
 # In the order of a newcomer's path.
-COMMANDS = (demo, inspect, select, fit, predict, explain, report, simulate, convert, reproduce)
+COMMANDS = (demo, inspect, select, fit, predict, explain, report, compare, simulate, convert, reproduce)

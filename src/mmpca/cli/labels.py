@@ -1,0 +1,64 @@
+"""Known labels of rows, and other columns, from files."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+from mmpca.errors import InputFileError
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+LABEL_COLUMNS = ("label", "labels", "class", "cluster")
+ROW_COLUMN = "row"  # of the tables that fit, predict and simulate write
+
+
+def read_labels(path: Path, names: Sequence[str] | None) -> list[str]:
+    """Return labels from a column of a table, or from the lines of another file.
+
+    Parameters
+    ----------
+    path : Path
+        A ``.csv`` or ``.tsv`` file with a header, of which the column "label", "labels", "class" or "cluster" is
+        taken, or else the last; or any other file, with a label on each line.
+    names : sequence of str, optional
+        Names of the rows: labels of a table whose column "row" has the same names are brought into their order.
+    """
+    if path.suffix not in DELIMITERS:
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    table = read_columns(path)
+    column = next((name for name in LABEL_COLUMNS if name in table), list(table)[-1])
+    labels = table[column]
+    rows = table.get(ROW_COLUMN)
+    if names is None or rows is None or len(set(rows)) < len(rows) or set(rows) != set(names):
+        return labels
+    by_name = dict(zip(rows, labels, strict=True))
+    return [by_name[name] for name in names]
+
+
+def read_columns(path: Path) -> dict[str, list[str]]:
+    """Return the columns of a CSV or TSV file with a header."""
+    if path.suffix not in DELIMITERS:
+        raise InputFileError(f"{path}: the table must end in .csv or .tsv.")
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as file:
+            records = [record for record in csv.reader(file, delimiter=DELIMITERS[path.suffix]) if record]
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputFileError(f"{path}: this is no table of text in UTF-8 ({error}).") from error
+    if len(records) < 2:
+        raise InputFileError(f"{path}: the table needs a header and at least one record.")
+    head, *lines = records
+    for number, line in enumerate(lines, start=2):
+        if len(line) != len(head):
+            raise InputFileError(f"{path}: record {number} has {len(line)} fields, but the header has {len(head)}.")
+    return {name: [line[place] for line in lines] for place, name in enumerate(head)}
+
+
+def fitting(path: Path, values: list[str], n_rows: int) -> list[str]:
+    """Return the entries of a file, or refuse another number of them than there are rows."""
+    if len(values) != n_rows:
+        raise InputFileError(
+            f"{path}: there are {len(values):,} entries, but {n_rows:,} rows. Give one for each row, in their order; "
+            "--data tells which rows there are."
+        )
+    return values
