@@ -18,6 +18,7 @@ from mmpca.engine import sweeps
 from mmpca.errors import InterruptedSearchWarning, StoreError
 from mmpca.selection import cells
 from mmpca.selection import grid as grids
+from mmpca.selection.reasons import number
 from mmpca.simulate import simulate_mmpca, sparse_topics
 
 TIMES = ("seconds",)
@@ -176,12 +177,12 @@ def test_resamples_tell_how_often_each_cell_wins(data):
 
 def test_the_choice_is_told_in_words(search):
     assert search.reason_.startswith("3 clusters and 3 topics, by the criterion predictive; ")
-    assert "the number of clusters is clear: 2 clusters are" in search.reason_
+    assert "the number of clusters is likely: 2 clusters are" in search.reason_
     assert "at the edge of the grid: try more" in search.reason_  # of topics
     gap = search.best_score_ - search.results_["predictive"][3]
-    assert f"2 clusters are {gap:,.0f} nats worse" in search.reason_
+    assert f"2 clusters are {number(gap)} nats worse" in search.reason_
     error = search.results_["predictive_error"][0]
-    assert f"(standard error {error:.3g}) worse" in search.reason_
+    assert f"(standard error {number(error)}) worse" in search.reason_
 
 
 # --- it is the same for everyone --------------------------------------------------------------------------------
