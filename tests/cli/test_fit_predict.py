@@ -86,12 +86,25 @@ def test_a_fit_without_outputs_says_that_nothing_was_written(mmpca_command, stud
     assert "Nothing was written: add --model and --labels" in done.out
 
 
-def test_overdispersion_becomes_a_note(mmpca_command, studio, tmp_path):
+@pytest.mark.parametrize(
+    ("factor", "options", "told"),
+    [
+        (1, [], "(1 if the counts vary as the model expects, texts have about 2)"),
+        (7, [], "counts vary so many times more than the model expects; try --stabilize sqrt, or more clusters"),
+        (99, ["--stabilize", "sqrt"], "more than the model expects; try more clusters or topics"),
+    ],
+)
+def test_a_fit_tells_its_overdispersion_and_what_to_do_about_it(mmpca_command, studio, tmp_path, factor, options, told):
     table = read_counts(studio / "X.mtx")
-    write_counts(tmp_path / "burst.npz", table._replace(X=7 * table.X))
-    done = mmpca_command("fit", tmp_path / "burst.npz", "-q", 2, "-k", 2, "--n-init", 1, "--jobs", 1)
+    write_counts(tmp_path / "burst.npz", table._replace(X=factor * table.X))
+    fit = ("fit", tmp_path / "burst.npz", "-q", 6, "-k", 4, "--n-init", 1, "--jobs", 1, *options)
+    done = mmpca_command(*fit)
     assert done.code == 0
-    assert "note: The counts vary" in done.err
+    assert "The counts vary" not in done.err  # it would be said twice
+    document = mmpca_command(*fit, "--json").json
+    assert f"overdispersion {document['overdispersion']:.2f}" in done.out
+    assert told in done.out
+    assert [told in note for note in document["notes"]] == ([] if factor == 1 else [True])
 
 
 @pytest.mark.parametrize("drop", [False, True])
@@ -247,6 +260,31 @@ def test_rows_are_explained_by_number(mmpca_command, studio):
         assert told["margin"] == why.margin
         assert [part["nats"] for part in told["evidence_for"]] == [part.nats for part in why.evidence_for]
 
+        assert [other["gain"] for other in told["alternatives"]] == [other.gain for other in why.alternatives]
+        assert told["bound_margin"] == why.bound_margin._asdict()
+        assert told["is_fitted"] is True
+
+
+def test_new_rows_are_not_taken_for_fitted_ones(mmpca_command, studio, tmp_path):
+    table = read_counts(studio / "X.mtx")
+    write_counts(tmp_path / "few.npz", table._replace(X=table.X[:7]))
+    done = mmpca_command("explain", studio / "X.mmpca", tmp_path / "few.npz", "--row", 2)
+    assert "row 2 was not fitted and would be put into cluster" in done.out
+
+
+def test_an_explanation_is_written_as_a_table(mmpca_command, studio, tmp_path):
+    command = ("explain", studio / "X.mmpca", studio / "X.mtx", "-r", 7, "-r", 3, "-n", 2)
+    assert (
+        f"2 explanations written to {tmp_path / 'why.json'}" in mmpca_command(*command, "-o", tmp_path / "why.json").out
+    )
+    lines = json.loads((tmp_path / "why.json").read_text())
+    for why in mmpca_command(*command, "--json").json:
+        own = [line for line in lines if line["row"] == why["name"]]
+        assert [line["feature"] for line in own[-2:]] == ["all other features", "sizes of the clusters"]
+        assert sum(line["nats"] for line in own) == pytest.approx(why["margin"])
+        assert {line["gain"] for line in own} == {why["alternatives"][0]["gain"]}
+        assert {line["against"] for line in own} == {why["runner_up"]}
+
 
 def test_the_least_sure_rows_are_explained_by_default(mmpca_command, studio):
     done = mmpca_command("explain", studio / "X.mmpca", studio / "X.mtx", "--json")
@@ -260,7 +298,7 @@ def test_an_explanation_is_shown_as_a_table(mmpca_command, studio):
     done = mmpca_command("explain", studio / "X.mmpca", studio / "X.mtx", "--row", 0)
     model = read_model(studio / "X.mmpca").model
     assert f"row 0 is in cluster {model.labels_[0]}: clear, probability 1.000" in done.out
-    for word in ("feature", "count", "nats", "all other features", "sizes of the clusters"):
+    for word in ("feature", "count", "nats", "all other features", "sizes of the clusters", "log-odds", "gain"):
         assert word in done.out
 
 

@@ -7,6 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from mmpca import engine
+from mmpca.engine.bound import partition_bound
 
 IS_COMPILED = not numba.config.DISABLE_JIT
 SIZES = {} if IS_COMPILED else {"max_rows": 20, "max_features": 20}
@@ -49,6 +50,34 @@ def test_the_gain_of_a_move_is_the_difference_of_two_bounds_computed_from_nothin
         if gain > -np.inf:
             after = problem.scratch_bound(labels_after(problem.labels, i, q))
             assert gain == pytest.approx(after - before, rel=1e-10, abs=1e-9 + 1e-13 * abs(before))
+
+
+@properties
+@given(data=st.data())
+def test_joining_one_cluster_rather_than_another_is_a_move(problems, data):
+    problem = data.draw(problems(alphas=UNIQUE_MAXIMUM, **SIZES))
+    state = problem.build()
+    change, from_sizes = engine.joins(state)
+    assert change.shape == from_sizes.shape == (len(problem.labels), problem.n_clusters)
+    for i, q in draw_moves(data, problem, 3):
+        own = problem.labels[i]
+        gain = 0.0 if q == own else change[i, q] - change[i, own]
+        assert gain == pytest.approx(engine.gain(state, i, q), rel=1e-9, abs=1e-9)
+
+
+@properties
+@given(data=st.data())
+def test_a_row_from_outside_joins_as_the_bound_computed_from_nothing_says(problems, data):
+    problem = data.draw(problems(alphas=UNIQUE_MAXIMUM, **SIZES))
+    state = problem.build()
+    change, _ = engine.joins(state._replace(labels=np.full(len(problem.labels), -1, dtype=np.int32)))
+    i, q = data.draw(st.integers(0, len(problem.labels) - 1)), data.draw(st.integers(0, problem.n_clusters - 1))
+    counts, sizes = state.counts.copy(), state.sizes.copy()
+    before = partition_bound(counts, sizes, beta=state.beta, alpha=state.alpha)
+    counts[q] += state.rows.to_csr()[[i]].toarray()[0]
+    sizes[q] += 1
+    after = partition_bound(counts, sizes, beta=state.beta, alpha=state.alpha)
+    assert change[i, q] == pytest.approx(after - before, rel=1e-10, abs=1e-9 + 1e-13 * abs(before))
 
 
 @properties

@@ -18,6 +18,7 @@ def fixed(profiles, weights, *, names=None):
     model.n_features_in_ = n_features
     model.components_, model.cluster_topics_ = profiles, np.eye(n_clusters)
     model.weights_, model.overdispersion_ = np.asarray(weights), 1.0
+    model.labels_, model.cluster_counts_ = np.arange(n_clusters, dtype=np.int32), np.round(40 * profiles)
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
     return model
@@ -43,9 +44,8 @@ def test_evidence_sizes_and_the_rest_sum_to_the_margin(model, X, n_features):
 
 def test_clusters_probabilities_and_log_odds_are_those_of_the_prediction(model, X):
     probabilities, joint = model.predict_proba(X), model._joint(X)
-    for i, why in enumerate(model.explain(X)):
+    for i, why in enumerate(model.explain(X, labels=model.predict(X))):
         assert why.row == i
-        assert why.cluster == model.predict(X)[i]
         assert why.probability == pytest.approx(probabilities[i, why.cluster], rel=1e-12)
         assert [other.cluster for other in why.alternatives] == [q for q in np.argsort(-joint[i]) if q != why.cluster]
         for other in why.alternatives:
@@ -59,8 +59,8 @@ def test_a_worked_example(two):
     (why,) = two.explain([[3, 5, 1]])
     assert (why.cluster, why.runner_up) == (0, 1)
     assert why.from_sizes == pytest.approx(-np.log(3))
-    assert why.evidence_for == ((0, "feature 0", 3, pytest.approx(3 * np.log(2))),)
-    assert why.evidence_against == ((2, "feature 2", 1, pytest.approx(-np.log(2))),)
+    assert why.evidence_for == ((0, "feature 0", 3, pytest.approx(3 * np.log(2)), None),)
+    assert why.evidence_against == ((2, "feature 2", 1, pytest.approx(-np.log(2)), None),)
     assert why.from_others == 0
     assert why.margin == pytest.approx(np.log(4 / 3))
     assert why.probability == pytest.approx(4 / 7)
@@ -88,7 +88,7 @@ def test_removing_a_feature_changes_the_margin_by_its_evidence(model, X):
 
 
 def test_rows_are_chosen_by_number_in_any_order_and_from_the_end(model, X):
-    every = model.explain(X)
+    every = model.explain(X, gains=True)
     assert model.explain(X, [5, 2, -1, 5]) == [every[5], every[2], every[79], every[5]]
     assert model.explain(X, 5) == [every[5]]
     assert model.explain(X, []) == []
@@ -104,8 +104,10 @@ def test_labels_are_explained_where_they_are_given(model, X):
         assert why.runner_up == model.predict(X)[i]
 
 
-def test_labels_of_the_fit_can_be_explained(model, X):
-    assert [why.cluster for why in model.explain(X, labels=model.labels_)] == model.labels_.tolist()
+def test_fitted_rows_are_explained_where_they_are_and_others_where_they_would_be_put(model, X):
+    assert (model.labels_ != model.predict(X)).any()
+    assert [why.cluster for why in model.explain(X)] == model.labels_.tolist()
+    assert [why.cluster for why in model.explain(X[:79])] == model.predict(X[:79]).tolist()
 
 
 def test_features_go_by_their_names(X):

@@ -17,8 +17,9 @@ from mmpca.cli import screen
 from mmpca.cli.inputs import Data, read_for_model
 from mmpca.cli.options import InputOptions
 from mmpca.cli.quiet import without_name_warnings
+from mmpca.cli.tables import write_table
 from mmpca.model import MMPCA, read_model
-from mmpca.model.explanation import Evidence, Explanation
+from mmpca.model.explanation import BoundMargin, Evidence, Explanation
 
 LEAST_SURE = 3
 ALTERNATIVES_SHOWN = 4
@@ -27,9 +28,16 @@ STYLES = {"clear": "green", "likely": "yellow", "borderline": "red"}
 
 
 def run(
-    model_path: Path, path: Path, *, rows: Sequence[str], n_features: int, as_json: bool, how: InputOptions
+    model_path: Path,
+    path: Path,
+    *,
+    rows: Sequence[str],
+    n_features: int,
+    output: Path | None,
+    as_json: bool,
+    how: InputOptions,
 ) -> None:
-    """Load, read, explain and show."""
+    """Load, read, explain, and write or show."""
     file = read_model(model_path)
     data = read_for_model(path, how, file)
     names = data.row_names()
@@ -37,8 +45,14 @@ def run(
         numbers = find_rows(rows, names) if rows else _least_sure(file.model, data)
         explanations = file.model.explain(data.X, numbers, n_features=n_features)
     screen.notes(data.table.notes)
+    if output is not None:
+        write_table(output, evidence_columns(explanations, names))
     if as_json:
         screen.print_json([_document(why, names[why.row]) for why in explanations])
+        return
+    if output is not None:
+        told = f"{len(explanations):,} explanations written to {output}"
+        screen.out().print(told, highlight=False, markup=False, soft_wrap=True)
         return
     for why in explanations:
         name = f"row {why.row}" if data.table.row_names is None else names[why.row]
@@ -70,30 +84,80 @@ def _least_sure(model: MMPCA, data: Data) -> list[int]:
     return least
 
 
+def evidence_columns(explanations: Sequence[Explanation], names: Sequence[str]) -> dict[str, list[Any]]:
+    """Return a table with a line for each listed feature, the rest of the features and the sizes of each row."""
+    lines: list[dict[str, Any]] = []
+    for why in explanations:
+        gain = next((other.gain for other in why.alternatives if other.cluster == why.runner_up), None)
+        head = {
+            "row": names[why.row],
+            "cluster": why.cluster,
+            "verdict": why.verdict,
+            "probability": round(why.probability, 6),
+            "against": why.runner_up,
+            "log_odds": _finite(-why.margin),
+            "gain": _finite(gain),
+        }
+        listed = [(part.name, part.occurrences, part.nats) for part in why.evidence_for + why.evidence_against]
+        rest = [("all other features", None, why.from_others), ("sizes of the clusters", None, why.from_sizes)]
+        lines += [head | dict(zip(("feature", "count", "nats"), part, strict=True)) for part in listed + rest]
+    return {name: [line[name] for line in lines] for name in lines[0]} if lines else {}
+
+
 def _document(why: Explanation, name: str) -> dict[str, Any]:
-    """Return an explanation for machines; an infinite margin is null."""
-    document = why._asdict() | {"name": name, "margin": why.margin if math.isfinite(why.margin) else None}
+    """Return an explanation for machines; infinite numbers are null."""
+    document = why._asdict() | {"name": name, "margin": _finite(why.margin)}
     for key in ("alternatives", "evidence_for", "evidence_against"):
-        document[key] = [entry._asdict() for entry in getattr(why, key)]
-    return document
+        document[key] = [_finite_entries(entry._asdict()) for entry in getattr(why, key)]
+    document["bound_margin"] = None if why.bound_margin is None else _finite_entries(why.bound_margin._asdict())
+    return _finite_entries(document)
+
+
+def _finite_entries(entries: dict[str, Any]) -> dict[str, Any]:
+    return {key: _finite(value) for key, value in entries.items()}
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _show(console: Console, why: Explanation, name: str) -> None:
+    told = "is in" if why.is_fitted else "was not fitted and would be put into"
     console.print(
-        f"\n[bold]{escape(name)}[/] is in cluster [bold]{why.cluster}[/]: [{STYLES[why.verdict]}]{why.verdict}[/], "
+        f"\n[bold]{escape(name)}[/] {told} cluster [bold]{why.cluster}[/]: [{STYLES[why.verdict]}]{why.verdict}[/], "
         f"probability {why.probability:.3f}",
         highlight=False,
     )
     if why.runner_up is None:
         console.print("There is no other cluster.")
         return
-    others = ", ".join(f"{other.cluster} ({other.log_odds:+.1f})" for other in why.alternatives[:ALTERNATIVES_SHOWN])
-    console.print(f"other clusters, by their log-odds against it in nats: {others}", highlight=False, style="dim")
+    console.print("other clusters, in nats: their log-odds, and what the bound gains with the row there", style="dim")
+    console.print(_alternative_table(why))
     console.print(_evidence_table(why))
+    if why.bound_margin is not None and math.isfinite(why.bound_margin.total):
+        console.print(_told_margin(why, why.bound_margin), highlight=False, style="dim")
+
+
+def _alternative_table(why: Explanation) -> Table:
+    table = Table(box=SIMPLE_HEAD)
+    for name in ("cluster", "log-odds", "gain"):
+        table.add_column(name, justify="right")
+    for other in why.alternatives[:ALTERNATIVES_SHOWN]:
+        gain = "" if other.gain is None else f"{other.gain:+.2f}" if math.isfinite(other.gain) else "alone here"
+        table.add_row(str(other.cluster), f"{other.log_odds:+.2f}", gain)
+    return table
+
+
+def _told_margin(why: Explanation, margin: BoundMargin) -> str:
+    return (
+        f"The bound prefers cluster {why.cluster} to cluster {why.runner_up} by {margin.total:+.2f} nats: "
+        f"{margin.from_features:+.2f} from the features to first order, {margin.from_sizes:+.2f} from the sizes, "
+        f"{margin.remainder:+.2f} because clusters give way to a row."
+    )
 
 
 def _evidence_table(why: Explanation) -> Table:
-    title = f"Cluster {why.cluster} against cluster {why.runner_up}: {why.margin:+.1f} nats"
+    title = f"Log-odds of cluster {why.cluster} against cluster {why.runner_up}: {why.margin:+.1f} nats"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
     table.add_column("feature")
     table.add_column("count", justify="right")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from mmpca.cli import screen
 from mmpca.cli.fitting import Fit, watched_fit
@@ -21,6 +22,7 @@ from mmpca.cli.quiet import without_name_warnings
 from mmpca.cli.tables import records, write_table
 from mmpca.errors import CountsError
 from mmpca.model import MMPCA
+from mmpca.model.dispersion import LARGE_INDEX
 from mmpca.model.prediction import log_profiles
 
 FEATURES_SHOWN = 8
@@ -116,7 +118,7 @@ def _document(model: MMPCA, went: Fit, output: Output, labels: dict[str, list[An
         "topics": [[names[v] for v in _top(topic)] for topic in model.components_],
         "model": None if output.model is None else str(output.model),
         "labels": records(labels) if output.labels is None else str(output.labels),
-        "notes": went.notes,
+        "notes": went.notes + ([Text.from_markup(told_dispersion(model)).plain] if is_overdispersed(model) else []),
     }
 
 
@@ -127,6 +129,7 @@ def _show(console: Console, model: MMPCA, went: Fit, output: Output) -> None:
         f"starts in {went.seconds:.1f} s",
         highlight=False,
     )
+    console.print(told_dispersion(model), highlight=False)
     console.print(_cluster_table(model))
     console.print(_topic_table(model))
     for path, what in ((output.model, "model"), (output.labels, "labels")):
@@ -134,6 +137,22 @@ def _show(console: Console, model: MMPCA, went: Fit, output: Output) -> None:
             console.print(f"{what} written to {path}", highlight=False, markup=False, soft_wrap=True)
     if output.model is None and output.labels is None:
         console.print("Nothing was written: add --model and --labels to keep this.", style="yellow")
+
+
+def is_overdispersed(model: MMPCA) -> bool:
+    """Tell whether the counts vary so much that the user should know."""
+    return model.overdispersion_ > LARGE_INDEX
+
+
+def told_dispersion(model: MMPCA) -> str:
+    """Return how much more the counts vary than the model allows, in words, and what to do where it is much."""
+    if np.isnan(model.overdispersion_):
+        return "overdispersion: there are too few rows to tell"
+    told = f"overdispersion [bold]{model.overdispersion_:.2f}[/]"
+    if not is_overdispersed(model):
+        return f"{told} (1 if the counts vary as the model expects, texts have about 2)"
+    remedy = "more clusters or topics" if model.stabilize == "sqrt" else "--stabilize sqrt, or more clusters or topics"
+    return f"{told}: within clusters, counts vary so many times more than the model expects; try {remedy}"
 
 
 def _cluster_table(model: MMPCA) -> Table:

@@ -11,14 +11,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mmpca import engine
-from mmpca.errors import InterruptedSearchWarning
+from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning
 from mmpca.model import MMPCA
 
 SECONDS_BETWEEN_LINES = 5.0
 
 
 class Fit(NamedTuple):
-    """How a fit went."""
+    """How a fit went; its notes leave out the overdispersion, which commands tell in the words of their options."""
 
     seconds: float
     is_interrupted: bool
@@ -33,7 +33,8 @@ def watched_fit(model: MMPCA, X: Any, console: Console) -> Fit:
         model.fit(X, callback=watch)
     seconds = time.perf_counter() - started
     is_interrupted = any(issubclass(warning.category, InterruptedSearchWarning) for warning in caught)
-    return Fit(seconds, is_interrupted, list(dict.fromkeys(str(warning.message) for warning in caught)))
+    told = (str(warning.message) for warning in caught if not issubclass(warning.category, OverdispersionWarning))
+    return Fit(seconds, is_interrupted, list(dict.fromkeys(told)))
 
 
 def _watch(console: Console) -> _Bar | _Lines:

@@ -7,7 +7,7 @@ The engine starts from what it is given: counts, labels, topics. Five verbs stan
 from mmpca.engine.bound import icl
 from mmpca.engine.hierarchy import MergePath, merge_path
 from mmpca.engine.loop import Algorithm, Progress, Run
-from mmpca.engine.moves import bound, gain, move, refresh
+from mmpca.engine.moves import bound, gain, joins, move, refresh
 from mmpca.engine.regroup import merged_once, split_once
 from mmpca.engine.search import search
 from mmpca.engine.soft import anneal, vbem
@@ -26,6 +26,7 @@ __all__ = [
     "copy",
     "gain",
     "icl",
+    "joins",
     "merge_path",
     "merged_once",
     "move",

@@ -431,27 +431,33 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         *,
         labels: ArrayLike | None = None,
         n_features: int = 10,
+        gains: bool | None = None,
     ) -> list[explanation.Explanation]:
-        """Tell why rows are in their clusters: odds of the alternatives, and what speaks for and against.
+        """Tell why rows are in their clusters: odds and gains of the alternatives, and what speaks for and against.
 
-        The parameters of the fit are taken as they are. A row that was fitted has pulled its cluster with it a little,
-        so that its own cluster looks somewhat better than to a new row.
+        Odds take the parameters of the fit as they are; a row that was fitted has pulled its cluster with it a little,
+        so that its own cluster looks somewhat better than to a new row. Gains are changes of the bound with everything
+        maximised anew: of moving the row where X is what was fitted, else of adding it here rather than there.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            With all rows that were fitted, in their order, these are known again.
         rows : array of int, optional
             Numbers of the rows to explain; all by default.
         labels : array of int, shape (n_samples,), optional
-            Clusters to explain, `labels_` for the X that was fitted; the most probable ones by default.
+            Clusters to explain. By default `labels_` for the X that was fitted, the most probable ones for others.
         n_features : int, default=10
             Features to list on each side at the most.
+        gains : bool, optional
+            Whether to compute gains, which takes a maximisation for each row and cluster. By default if `rows` are
+            named.
 
         Returns
         -------
         list of Explanation
             One for each row: cluster, probability, verdict, runner_up, margin (nats), alternatives, evidence_for,
-            evidence_against, from_sizes, from_others.
+            evidence_against, from_sizes, from_others, is_fitted, contribution, bound_margin.
 
         Examples
         --------
@@ -460,24 +466,26 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         >>> data = paper_design(n_samples=100, random_state=0)
         >>> model = MMPCA(6, 4, n_init=1, random_state=0).fit(data.X)
         >>> why = model.explain(data.X, [3], n_features=2)[0]
-        >>> bool(why.cluster == model.predict(data.X)[3])
-        True
-        >>> why.verdict
-        'clear'
+        >>> bool(why.cluster == model.labels_[3]), why.verdict
+        (True, 'clear')
         >>> total = sum(part.nats for part in why.evidence_for + why.evidence_against)
         >>> abs(total + why.from_sizes + why.from_others - why.margin) < 1e-9
         True
+        >>> max(other.gain for other in why.alternatives) < 0  # moving it would lower the bound
+        True
         """
         check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        prior = float(self.topic_prior)
+        partition = explanation.Partition(self.cluster_counts_, self.labels_, self.components_, prior)
         mixture = explanation.Mixture(
-            self.components_,
-            self.cluster_topics_,
-            self.weights_,
-            self.overdispersion_,
-            getattr(self, "feature_names_in_", None),
+            self.components_, self.cluster_topics_, self.weights_, self.overdispersion_, names, partition
         )
         counts = self._counts(X, reset=False)
-        return explanation.explain(counts, mixture, rows=rows, labels=labels, n_features=n_features)
+        with_gains = rows is not None if gains is None else bool(gains)
+        return explanation.explain(
+            counts, mixture, rows=rows, labels=labels, n_features=n_features, with_gains=with_gains
+        )
 
     def save(self, path: str | os.PathLike[str], *, text: Mapping[str, Any] | None = None) -> None:
         """Write the fitted model to a file that :func:`mmpca.load` reads; docs/model-file.md describes it.

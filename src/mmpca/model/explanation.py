@@ -6,6 +6,9 @@ The evidence for cluster q against cluster r that a row x gives is additive:
 
 p_q being the cluster's mixture of the topics. So each feature speaks for or against by so many nats, and together with
 the sizes of the clusters they give the margin exactly. One nat is a factor of e = 2.7 in the odds.
+
+These odds take the parameters of the fit as they are. What the bound itself would gain or lose if the row were in
+another cluster, with everything maximised anew, is told beside them (:mod:`mmpca.model.gains`).
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from scipy.special import softmax
 
 from mmpca.counts import Counts
 from mmpca.model import prediction
+from mmpca.model.gains import OUTSIDE, Joins, Partition, joins, membership
 
 Array = NDArray[np.float64]
 Verdict = Literal["clear", "likely", "borderline"]
@@ -28,20 +32,53 @@ CLEAR, LIKELY = 0.99, 0.75
 
 
 class Evidence(NamedTuple):
-    """What one feature of a row says: a positive number of nats speaks for the cluster, a negative one against it."""
+    """What one feature of a row says: a positive number of nats speaks for the cluster, a negative one against it.
+
+    `nats` is its part of the log-odds, `first_order` its part of the margin in the bound, to first order in the counts;
+    None without gains.
+    """
 
     feature: int
     name: str
     occurrences: int
     nats: float
+    first_order: float | None = None
 
 
 class Alternative(NamedTuple):
-    """Another cluster for a row: its log-odds against the row's cluster, and its probability."""
+    """Another cluster for a row: its log-odds against the row's cluster, its probability, and its gain.
+
+    The gain is by how much the bound would be higher with the row in this cluster instead, everything maximised anew;
+    minus infinity for a fitted row that is alone in its cluster, which it cannot leave, and None where it was not asked
+    for.
+    """
 
     cluster: int
     log_odds: float
     probability: float
+    gain: float | None = None
+
+
+class BoundMargin(NamedTuple):
+    """By how much the bound prefers the cluster to the runner-up, in nats; positive numbers speak for the cluster.
+
+    Attributes
+    ----------
+    total : float
+        The gain of the runner-up with its sign turned: from_features + from_sizes + remainder.
+    from_features : float
+        What all features say to first order in the counts, the clusters being as they are.
+    from_sizes : float
+        What the sizes of the two clusters say.
+    remainder : float
+        What is left: how the clusters give way to the row. For a fitted row mostly negative, because its own cluster
+        has given way to it already.
+    """
+
+    total: float
+    from_features: float
+    from_sizes: float
+    remainder: float
 
 
 class Explanation(NamedTuple):
@@ -71,6 +108,13 @@ class Explanation(NamedTuple):
         What the sizes of the two clusters say, log(pi_q / pi_r).
     from_others : float
         What all features say that are not listed; these numbers and the listed evidence sum to the margin.
+    is_fitted : bool
+        Whether X holds the rows that the model was fitted to, so that this one is moved rather than added.
+    contribution : float or None
+        By how much the bound rises when the row joins the cluster, which is where it is or would be put; with another
+        cluster, it is this plus the gain of the alternative. None without gains.
+    bound_margin : BoundMargin or None
+        The comparison with the runner-up by the bound. None without gains or another cluster.
     """
 
     row: int
@@ -84,6 +128,9 @@ class Explanation(NamedTuple):
     evidence_against: tuple[Evidence, ...]
     from_sizes: float
     from_others: float
+    is_fitted: bool = False
+    contribution: float | None = None
+    bound_margin: BoundMargin | None = None
 
 
 class Mixture(NamedTuple):
@@ -94,6 +141,7 @@ class Mixture(NamedTuple):
     weights: Array  # (Q,)
     overdispersion: float
     feature_names: Sequence[str] | NDArray[Any] | None
+    partition: Partition
 
 
 def select_rows(rows: ArrayLike | None, n_rows: int) -> NDArray[np.intp]:
@@ -136,23 +184,29 @@ def explain(
     rows: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     n_features: int = 10,
+    with_gains: bool = False,
 ) -> list[Explanation]:
     """Return an explanation for each of the chosen rows; see :meth:`mmpca.MMPCA.explain`."""
     numbers = select_rows(rows, counts.n_rows)
     if not isinstance(n_features, int | np.integer) or n_features < 0:
         raise ValueError(f"n_features must be a whole number of at least 0, but it is {n_features!r}.")
     chosen = counts.take(numbers)
+    fitted = membership(counts, mixture.partition)[numbers]
     joint = prediction.joint_log_likelihood(chosen, mixture.topics, mixture.cluster_topics, mixture.weights)  # (n, Q)
     if labels is None:
-        clusters = joint.argmax(axis=1)
+        clusters = np.where(fitted == OUTSIDE, joint.argmax(axis=1), fitted)
     else:
         clusters = check_labels(labels, counts.n_rows, len(mixture.weights))[numbers]
-    log_profiles = prediction.log_profiles(mixture.topics, mixture.cluster_topics)  # (Q, V)
-    explained = (
-        _Row(i, q, joint[position], *_entries(chosen, position))
-        for position, (i, q) in enumerate(zip(numbers.tolist(), clusters.tolist(), strict=True))
+    explainer = _Explainer(
+        mixture,
+        prediction.log_profiles(mixture.topics, mixture.cluster_topics),
+        joins(chosen, fitted, mixture.partition) if with_gains else None,
+        int(n_features),
     )
-    return [_explain_row(row, mixture, log_profiles, int(n_features)) for row in explained]
+    return [
+        explainer.explain(position, _Row(i, q, bool(f != OUTSIDE), joint[position], *_entries(chosen, position)))
+        for position, (i, q, f) in enumerate(zip(numbers.tolist(), clusters.tolist(), fitted.tolist(), strict=True))
+    ]
 
 
 class _Row(NamedTuple):
@@ -160,6 +214,7 @@ class _Row(NamedTuple):
 
     number: int
     cluster: int
+    is_fitted: bool
     joint: Array  # (Q,)
     features: NDArray[np.int32]  # (nnz,)
     counts: NDArray[np.int32]  # (nnz,)
@@ -170,41 +225,92 @@ def _entries(counts: Counts, i: int) -> tuple[NDArray[np.int32], NDArray[np.int3
     return counts.indices[entries], counts.data[entries]
 
 
-def _explain_row(row: _Row, mixture: Mixture, log_profiles: Array, n_features: int) -> Explanation:
-    probabilities = prediction.posterior(row.joint[None])[0]
-    order = np.argsort(-row.joint, kind="stable")
-    alternatives = tuple(
-        Alternative(int(q), float(row.joint[q] - row.joint[row.cluster]), float(probabilities[q]))
-        for q in order
-        if q != row.cluster
-    )
-    verdict = judge(row.joint, row.cluster, mixture.overdispersion)
-    head = row.number, row.cluster, float(probabilities[row.cluster]), verdict
-    if not alternatives:
-        return Explanation(*head, None, np.inf, (), (), (), 0.0, 0.0)
-    other = alternatives[0].cluster
-    nats = row.counts * (log_profiles[row.cluster, row.features] - log_profiles[other, row.features])
-    order = np.argsort(-np.abs(nats), kind="stable")
-    speak_for, against = order[nats[order] > 0][:n_features], order[nats[order] < 0][:n_features]
-    listed = nats[speak_for].sum() + nats[against].sum()
-    return Explanation(
-        *head,
-        other,
-        -alternatives[0].log_odds,
-        alternatives,
-        _evidence(row, nats, speak_for, mixture),
-        _evidence(row, nats, against, mixture),
-        float(np.log(mixture.weights[row.cluster]) - np.log(mixture.weights[other])),
-        float(nats.sum() - listed),
-    )
+class _Explainer(NamedTuple):
+    """What the explanations of all rows share."""
+
+    mixture: Mixture
+    log_profiles: Array  # (Q, V)
+    joins: Joins | None
+    n_features: int
+
+    def explain(self, position: int, row: _Row) -> Explanation:
+        """Explain a row, the gains of which are at the given position."""
+        alternatives = self._alternatives(position, row)
+        probability = float(prediction.posterior(row.joint[None])[0, row.cluster])
+        verdict = judge(row.joint, row.cluster, self.mixture.overdispersion)
+        head = row.number, row.cluster, probability, verdict
+        contribution = None if self.joins is None else float(self.joins.change[position, row.cluster])
+        if not alternatives:
+            return Explanation(*head, None, np.inf, (), (), (), 0.0, 0.0, row.is_fitted, contribution)
+        other, weights = alternatives[0].cluster, self.mixture.weights
+        nats = row.counts * (self.log_profiles[row.cluster, row.features] - self.log_profiles[other, row.features])
+        order = np.argsort(-np.abs(nats), kind="stable")
+        listed = [order[nats[order] > 0][: self.n_features], order[nats[order] < 0][: self.n_features]]
+        slopes = self._slopes(row, other)
+        return Explanation(
+            *head,
+            other,
+            -alternatives[0].log_odds,
+            alternatives,
+            _evidence(row, nats, slopes, listed[0], self.mixture),
+            _evidence(row, nats, slopes, listed[1], self.mixture),
+            float(np.log(weights[row.cluster]) - np.log(weights[other])),
+            float(nats.sum() - sum(nats[chosen].sum() for chosen in listed)),
+            row.is_fitted,
+            contribution,
+            self._bound_margin(position, row, other, slopes),
+        )
+
+    def _alternatives(self, position: int, row: _Row) -> tuple[Alternative, ...]:
+        """Return the other clusters, the most probable first."""
+        probabilities = prediction.posterior(row.joint[None])[0]
+        log_odds = row.joint - row.joint[row.cluster]
+        gains = [None] * log_odds.size if self.joins is None else self._gains(position, row.cluster)
+        return tuple(
+            Alternative(q, float(log_odds[q]), float(probabilities[q]), gains[q])
+            for q in np.argsort(-row.joint, kind="stable").tolist()
+            if q != row.cluster
+        )
+
+    def _gains(self, position: int, cluster: int) -> list[float]:
+        """Return what each cluster gains over the row's."""
+        assert self.joins is not None
+        change = self.joins.change[position]
+        with np.errstate(invalid="ignore"):
+            gains: list[float] = np.where(change == change[cluster], 0.0, change - change[cluster]).tolist()
+        return gains
+
+    def _slopes(self, row: _Row, other: int) -> Array | None:
+        """Return what each feature says to first order, (nnz,)."""
+        if self.joins is None:
+            return None
+        slopes = self.joins.slopes[row.features]
+        parts: Array = row.counts * (slopes[:, row.cluster] - slopes[:, other])
+        return parts
+
+    def _bound_margin(self, position: int, row: _Row, other: int, slopes: Array | None) -> BoundMargin | None:
+        """Return the bound's margin over the runner-up, in parts."""
+        if self.joins is None or slopes is None:
+            return None
+        total = -self._gains(position, row.cluster)[other]
+        sizes = self.joins.from_sizes[position]
+        features, from_sizes = float(slopes.sum()), float(sizes[row.cluster] - sizes[other])
+        return BoundMargin(total, features, from_sizes, total - features - from_sizes)
 
 
-def _evidence(row: _Row, nats: Array, chosen: NDArray[np.intp], mixture: Mixture) -> tuple[Evidence, ...]:
+def _evidence(
+    row: _Row, nats: Array, slopes: Array | None, chosen: NDArray[np.intp], mixture: Mixture
+) -> tuple[Evidence, ...]:
     names = mixture.feature_names
-    features = row.features[chosen].tolist()
     return tuple(
-        Evidence(v, f"feature {v}" if names is None else str(names[v]), int(row.counts[entry]), float(nats[entry]))
-        for v, entry in zip(features, chosen, strict=True)
+        Evidence(
+            v,
+            f"feature {v}" if names is None else str(names[v]),
+            int(row.counts[entry]),
+            float(nats[entry]),
+            None if slopes is None else float(slopes[entry]),
+        )
+        for v, entry in zip(row.features[chosen].tolist(), chosen, strict=True)
     )
 
 
