@@ -1,11 +1,14 @@
 """Help, usage, exit codes, and the many inputs that get a message and no traceback."""
 
+import colorsys
+import importlib.util
 import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ import typer
 
 from mmpca.cli.commands import COMMANDS
 from mmpca.cli.guard import guarded
+from mmpca.cli.imports import LaterModule, put_off
 from mmpca.cli.tables import write_table
 
 NAMES = [command.__name__ for command in COMMANDS]
@@ -48,6 +52,45 @@ print("imported:", sorted(heavy & set(sys.modules)))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "imported: []"
+
+
+def test_a_command_does_not_wait_for_modules_that_it_does_not_use(studio):
+    code = f"""
+import sys
+from mmpca.cli.app import app
+try:
+    app(["predict", {str(studio / "X.mmpca")!r}, {str(studio / "X.mtx")!r}])
+except SystemExit as end:
+    later = [name for name, module in sys.modules.items() if type(module).__name__ == "LaterModule"]
+    print(end.code, "pandas" in sys.modules, "sklearn.cluster" in sys.modules, "scipy.stats" in later)
+import scipy.stats
+print(scipy.stats.norm.cdf(0.0), "scipy.stats._morestats" in sys.modules, type(scipy.stats).__name__)
+import pandas
+print(pandas.DataFrame([[1]]).shape)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-3:] == ["0 False False True", "0.5 True module", "(1, 1)"]
+
+
+def test_what_is_put_off_is_loaded_by_its_first_use(monkeypatch):
+    parent = ModuleType("somewhere")
+    for name, module in {"somewhere": parent, "somewhere.colorsys": None}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    del sys.modules["somewhere.colorsys"]
+    spec = importlib.util.spec_from_file_location("somewhere.colorsys", colorsys.__file__)
+    monkeypatch.setattr("mmpca.cli.imports.find_spec", lambda name: spec)
+    put_off("somewhere.colorsys")
+    module = parent.colorsys
+    assert module is sys.modules["somewhere.colorsys"]
+    assert type(module) is LaterModule
+    assert "rgb_to_hsv" not in vars(module)
+    assert module.rgb_to_hsv(1, 1, 1) == (0.0, 0.0, 1)
+    assert type(module) is ModuleType
+    with pytest.raises(AttributeError):
+        module.nothing  # noqa: B018
+    put_off("somewhere.colorsys")
+    assert sys.modules["somewhere.colorsys"] is module
 
 
 @pytest.mark.parametrize(("typed", "offered"), [("mmpca pre", "predict"), ("mmpca fit --algo", "--algorithm")])

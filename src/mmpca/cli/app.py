@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 from typing import Annotated
 
 import typer
 
 from mmpca.cli.commands import COMMANDS
 from mmpca.cli.guard import guarded
+
+OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 app = typer.Typer(
     name="mmpca",
@@ -42,4 +46,7 @@ def _root(
 
 def main() -> None:
     """Run the command line."""
+    # In a process this short, looking for garbage among modules as they load, and at the end, is a tenth of its time.
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+    atexit.register(gc.freeze)
     app()

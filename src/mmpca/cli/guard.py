@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import typer
 
+from mmpca.cli.imports import spare_imports
+
 FINE, REFUSED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -25,6 +27,7 @@ def guarded(command: Command) -> Command:
     @functools.wraps(command)
     def run(*arguments: Any, **options: Any) -> Any:
         try:
+            spare_imports()
             return command(*arguments, **options)
         except BrokenPipeError:
             raise  # the reader of the output has left: nobody to tell

@@ -11,7 +11,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
@@ -107,6 +106,8 @@ def random_labels(n_samples: int, n_clusters: int, rng: np.random.Generator) -> 
 
 def kmeans_labels(shares: Array, n_clusters: int, rng: np.random.Generator) -> Labels:
     """Return the partition of k-means on the square roots of topic shares (N, K), where distances are Hellinger's."""
+    from sklearn.cluster import KMeans  # half a second that predictions need not wait for
+
     points = np.sqrt(shares)
     # k-means warns where there are fewer distinct points than clusters: the rest are filled below instead.
     n_distinct = min(n_clusters, len(np.unique(points, axis=0)))
