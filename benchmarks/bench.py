@@ -19,6 +19,7 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 import mmpca
+from command import command_rows
 from files import file_rows
 from growth import growth_rows
 from lda import topic_rows
@@ -47,6 +48,7 @@ BENCHMARKS = {
     "epochs": epochs_against_product,
     "memory": memory_rows,
     "files": file_rows,
+    "command": command_rows,
     "growth": growth_rows,
     "first-call": first_call_rows,
     "threads": two_threads,
@@ -63,7 +65,7 @@ def main() -> None:
         warm_up()
         for name in options.only or BENCHMARKS:
             Console(stderr=True).print(f"{name} ...")
-            more = {"data": options.data} if name == "topics" else {}
+            more = {"data": options.data} if name in ("topics", "command") else {}
             rows += BENCHMARKS[name](options.quick, options.repeats or (1 if options.quick else 3), **more)
     Console(width=None if sys.stdout.isatty() else WIDTH).print(table(rows, options.quick))
     path = store(rows, options)
@@ -76,7 +78,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="smaller data, one repeat; what needs size is not judged")
     parser.add_argument("--only", action="append", choices=BENCHMARKS, metavar="NAME",
                         help=f"run this one, may be repeated: {', '.join(BENCHMARKS)}")  # fmt: skip
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="text sets that topics are compared on")
+    parser.add_argument(
+        "--data", type=Path, metavar="FOLDER", help="text sets that topics are compared and commands run on"
+    )
     parser.add_argument("--repeats", type=int, help="take the best of so many (default: 3, with --quick 1)")
     return parser.parse_args()
 

@@ -1,10 +1,11 @@
-"""Tasks that need a process of their own: `python child.py TASK [FOLDER]` prints its numbers as JSON."""
+"""Tasks that need a process of their own: `python child.py TASK [ARGUMENT ...]` prints its numbers as JSON."""
 
 from __future__ import annotations
 
 import json
 import resource
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter, process_time
 
@@ -62,6 +63,40 @@ def read(path: str) -> dict[str, float]:
     return {"bytes": peak_bytes() - before, "matrix": size, "seconds": seconds, "entries": X.nnz}
 
 
+def command(*arguments: str) -> dict[str, float]:
+    """Run a command of the command line; return the seconds of the processor that its fit takes."""
+    import contextlib
+    import io
+
+    from mmpca.cli import guard, main
+
+    prepare, seconds = guard.spare_imports, list[float]()
+
+    def prepare_and_watch() -> None:
+        prepare()
+        from mmpca.cli.fitting import MMPCA  # not before: the command decides what is imported, and how
+
+        MMPCA.fit = timed(MMPCA.fit, seconds)
+
+    guard.spare_imports = prepare_and_watch
+    sys.argv = ["mmpca", *arguments]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        main()
+    return {"fit": sum(seconds)}
+
+
+def timed(call: Callable[..., object], seconds: list[float]) -> Callable[..., object]:
+    """Return the call with its seconds of the processor added to a list."""
+
+    def timed_call(*arguments: object, **options: object) -> object:
+        start = process_time()
+        answer = call(*arguments, **options)
+        seconds.append(process_time() - start)
+        return answer
+
+    return timed_call
+
+
 def peak_bytes() -> int:
     """Return the largest resident memory of this process so far."""
     unit = 1 if sys.platform == "darwin" else 1024
@@ -88,4 +123,5 @@ def _status_bytes(name: str) -> int | None:
 
 if __name__ == "__main__":
     task, *arguments = sys.argv[1:]
-    print(json.dumps({"first-call": first_call, "memory": memory, "read": read}[task](*arguments)))
+    tasks = {"first-call": first_call, "memory": memory, "read": read, "command": command}
+    print(json.dumps(tasks[task](*arguments)))
