@@ -1,5 +1,7 @@
 """The doctor: what it says of sound counts, and of each ailment."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,18 @@ def codes(X, **sizes):
 
 def test_nothing_is_said_of_sound_counts(sound):
     assert codes(sound[:, sound.sum(axis=0) > 0]) == {}
+
+
+def test_the_first_names_of_both_sides_are_shown(mmpca_command, tmp_path):
+    path = tmp_path / "sites.csv"
+    path.write_text("site,oak,[b]ash[/],fir,yew,elm,box\nhill,3,1,0,1,1,1\nlake,0,2,5,1,1,1\nbog,4,1,0,1,1,1\n")
+    shown = mmpca_command("inspect", path, "-q", 2, "-k", 2).out
+    assert re.search(r"rows +hill, lake, bog *\n", shown)
+    assert re.search(r"features +oak, \[b\]ash\[/\], fir, yew, elm, … *\n", shown)
+    document = mmpca_command("inspect", path, "-q", 2, "-k", 2, "--json").json
+    assert document["first_rows"] == ["hill", "lake", "bog"]
+    path.write_text("3,1\n0,2\n")
+    assert re.search(r"rows +have no names", mmpca_command("inspect", path, "-q", 2, "-k", 2).out)
 
 
 def with_scale(X):

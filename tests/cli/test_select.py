@@ -1,6 +1,7 @@
 """``mmpca select``: from counts to the best numbers of clusters and topics."""
 
 import csv
+import re
 
 import pytest
 
@@ -42,6 +43,14 @@ def test_a_second_run_goes_on_from_the_store_and_speaks_to_machines(selected, mm
     assert len(document["cells"]) == 6
     assert document["reason"] in selected.out
     assert len(document["labels"]) == 120
+
+
+def test_progress_is_told_line_by_line_in_a_pipe(selected, mmpca_command, studio, monkeypatch):
+    monkeypatch.setattr("mmpca.cli.select.SECONDS_BETWEEN_LINES", 0.0)
+    told = mmpca_command("select", studio / "X.mtx", *GRID, "--store", studio / "store").err.splitlines()
+    assert told[0] == "topics: 0 of 10 parts"
+    assert re.fullmatch(r"cells: 4 of 10 parts, about \d+ s left", told[5])
+    assert told[-1] == "neighbours: 10 of 10 parts, about 0 s left"
 
 
 def test_a_store_of_another_seed_is_refused(selected, mmpca_command, studio):

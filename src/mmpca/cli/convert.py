@@ -10,11 +10,15 @@ from mmpca.cli.options import InputOptions, TextOptions
 from mmpca.io import write_counts
 
 
-def run(path: Path, output: Path, *, how: InputOptions, counting: TextOptions) -> None:
+def run(path: Path, output: Path, *, as_json: bool, how: InputOptions, counting: TextOptions) -> None:
     """Read and write."""
     data = read_data(path, how, counting)
     screen.notes(data.table.notes)
     write_counts(output, data.table)
     n_rows, n_features = data.X.shape
+    if as_json:
+        notes = data.table.notes
+        screen.print_json({"rows": n_rows, "features": n_features, "output": str(output), "notes": notes})
+        return
     told = f"{n_rows:,} rows x {n_features:,} features written to {output}"
     screen.out().print(told, highlight=False, markup=False, soft_wrap=True)

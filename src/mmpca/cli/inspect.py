@@ -6,6 +6,7 @@ from pathlib import Path
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -15,8 +16,10 @@ from mmpca.cli.guard import REFUSED
 from mmpca.cli.inputs import Data, read_data
 from mmpca.cli.options import InputOptions, TextOptions
 from mmpca.counts import as_counts
+from mmpca.io.table import Names
 from mmpca.model.inspection import Finding, Inspection, inspect_counts
 
+NAMES_SHOWN, LONGEST_NAME = 5, 24
 STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 
 
@@ -49,6 +52,20 @@ def _about_names(data: Data) -> list[Finding]:
     return findings
 
 
+def first_names(names: Names | None) -> list[str] | None:
+    """Return the first names, None without any: rows that are called like features show that sides were exchanged."""
+    return None if names is None else [str(name) for name in names[:NAMES_SHOWN]]
+
+
+def _told_names(names: Names | None, n_all: int) -> str:
+    """Return the first names on a line."""
+    first = first_names(names)
+    if first is None:
+        return "[dim]have no names[/]"
+    told = ", ".join(escape(name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME] + "…") for name in first)
+    return told + (", …" if n_all > len(first) else "")
+
+
 def _document(path: Path, found: Inspection, data: Data) -> dict[str, object]:
     """Return all that is known, for machines."""
     smallest, median, largest = found.row_totals
@@ -63,6 +80,8 @@ def _document(path: Path, found: Inspection, data: Data) -> dict[str, object]:
         "largest_count": found.largest_count,
         "overdispersion": None if found.overdispersion != found.overdispersion else found.overdispersion,
         "expected": {"seconds": found.seconds, "megabytes": found.megabytes},
+        "first_rows": first_names(data.table.row_names),
+        "first_features": first_names(data.table.feature_names),
         "notes": data.table.notes,
         "findings": [finding._asdict() for finding in found.findings],
         "refused": found.is_refused,
@@ -72,7 +91,7 @@ def _document(path: Path, found: Inspection, data: Data) -> dict[str, object]:
 def _show(console: Console, path: Path, found: Inspection, data: Data, n_clusters: int, n_topics: int) -> None:
     console.print()
     console.print(Text(str(path), style="bold"))
-    console.print(_summary(found, n_clusters, n_topics))
+    console.print(_summary(found, data, n_clusters, n_topics))
     for remark in data.table.notes:
         console.print(Text.assemble(("note  ", "cyan"), remark))
     console.print()
@@ -88,12 +107,14 @@ def _show(console: Console, path: Path, found: Inspection, data: Data, n_cluster
     console.print()
 
 
-def _summary(found: Inspection, n_clusters: int, n_topics: int) -> Table:
+def _summary(found: Inspection, data: Data, n_clusters: int, n_topics: int) -> Table:
     smallest, median, largest = found.row_totals
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
     table.add_row("size", f"{found.n_rows:,} rows x {found.n_features:,} features")
+    table.add_row("rows", _told_names(data.table.row_names, found.n_rows))
+    table.add_row("features", _told_names(data.table.feature_names, found.n_features))
     table.add_row("counts", f"{found.total:,} in {found.n_entries:,} entries ({found.density:.2%} of the matrix)")
     table.add_row(
         "row totals", f"{smallest:,} to {largest:,}, median {median:,.0f}; largest count {found.largest_count:,}"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,11 +13,12 @@ import numpy as np
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from mmpca.cli import screen
 from mmpca.cli.fit import label_table, named, without_empty_rows
+from mmpca.cli.fitting import SECONDS_BETWEEN_LINES
 from mmpca.cli.guard import INTERRUPTED
 from mmpca.cli.inputs import read_data
 from mmpca.cli.options import InputOptions, TextOptions
@@ -67,17 +71,43 @@ def run(
 
 
 def _watched(search: MMPCASearch, X: Any) -> None:
-    """Fit, with a bar on a terminal."""
+    """Fit, with a bar on a terminal and a line every few seconds in a pipe."""
     console = screen.err()
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[left]}"))
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with _bar(console) if console.is_terminal else _lines(console) as tell:
+        search.fit(X, callback=tell)
+
+
+def _left(now: GridProgress) -> str:
+    return "" if np.isnan(now.seconds_left) else f"about {screen.duration(now.seconds_left)} left"
+
+
+@contextmanager
+def _bar(console: Console) -> Iterator[Callable[[GridProgress], None]]:
+    """Show how much of the grid is done."""
+    texts = (TextColumn("{task.description}"), TextColumn("{task.completed} of {task.total} parts"))
+    columns = (texts[0], BarColumn(bar_width=24), texts[1], TextColumn("{task.fields[left]}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("topics", total=None, left="")
 
         def tell(now: GridProgress) -> None:
-            left = "" if np.isnan(now.seconds_left) else f"about {screen.duration(now.seconds_left)} left"
-            progress.update(task, description=now.stage, total=now.n_parts, completed=now.n_done, left=left)
+            progress.update(task, description=now.stage, total=now.n_parts, completed=now.n_done, left=_left(now))
 
-        search.fit(X, callback=tell)
+        yield tell
+
+
+@contextmanager
+def _lines(console: Console) -> Iterator[Callable[[GridProgress], None]]:
+    """Say how much of the grid is done, at times."""
+    next_line = time.monotonic() + SECONDS_BETWEEN_LINES
+
+    def tell(now: GridProgress) -> None:
+        nonlocal next_line
+        if time.monotonic() >= next_line:
+            next_line = time.monotonic() + SECONDS_BETWEEN_LINES
+            line = f"{now.stage}: {now.n_done} of {now.n_parts} parts, {_left(now)}".removesuffix(", ")
+            console.print(line, highlight=False, soft_wrap=True)
+
+    yield tell
 
 
 def _table(search: MMPCASearch) -> dict[str, list[Any]]:

@@ -28,14 +28,19 @@ class Design(NamedTuple):
     n_features: int
 
 
-def run(path: Path, *, labels: Path | None, design: Design, seed: int) -> None:
+def run(path: Path, *, labels: Path | None, design: Design, seed: int, as_json: bool) -> None:
     """Draw and write."""
     drawn = draw(design, seed)
     write_counts(path, CountTable(drawn.X, None, np.array(drawn.feature_names, dtype=object), []))
-    told = f"{drawn.X.shape[0]:,} rows x {drawn.X.shape[1]:,} features written to {path}"
     if labels is not None:
         rows = [str(i) for i in range(len(drawn.labels))]
         write_table(labels, {"row": rows, "cluster": drawn.labels.tolist()})
+    if as_json:
+        sizes = {"rows": drawn.X.shape[0], "features": drawn.X.shape[1], "seed": seed}
+        screen.print_json(sizes | {"output": str(path), "labels": None if labels is None else str(labels)})
+        return
+    told = f"{drawn.X.shape[0]:,} rows x {drawn.X.shape[1]:,} features written to {path}"
+    if labels is not None:
         told += f", true clusters to {labels}"
     screen.out().print(told, highlight=False, markup=False, soft_wrap=True)
 

@@ -18,6 +18,7 @@ def convert(
             help="Counts to write: .mtx, .mtx.gz or .npz.", callback=options.check_counts, show_default=False
         ),
     ],
+    json: options.Json = False,
     format: options.FormatOption = None,
     row_names: options.RowNames = None,
     feature_names: options.FeatureNames = None,
@@ -44,6 +45,7 @@ def convert(
     run(
         input,
         output,
+        as_json=json,
         how=options.InputOptions(format, row_names, feature_names, transpose, layer, text, text_column),
         counting=options.TextOptions(min_rows, max_share, stop_words, ngrams, words),
     )

@@ -29,6 +29,7 @@ def simulate(
         int | None, typer.Option("--topics", "-k", min=1, help="Random topics; by default the paper's four.")
     ] = None,
     features: Annotated[int, typer.Option("--features", min=1, help="Features of random topics.")] = 1000,
+    json: options.Json = False,
     seed: options.Seed = 0,
 ) -> None:
     """Draw counts from the model: the paper's design, or random clusters and topics.
@@ -45,4 +46,5 @@ def simulate(
 
     if (clusters is None) != (topics is None):
         raise typer.BadParameter("random designs need both --clusters and --topics; the paper's design neither.")
-    run(output, labels=labels, design=Design(rows, length, noise, balance, clusters, topics, features), seed=seed)
+    design = Design(rows, length, noise, balance, clusters, topics, features)
+    run(output, labels=labels, design=design, seed=seed, as_json=json)
