@@ -1,4 +1,8 @@
-"""Bad files, made by hand: each is refused with file, line, reason and remedy, as one kind of error."""
+"""Bad files, made by hand: each is refused with file, line, reason and remedy, as one kind of error.
+
+Whatever the readers refuse without any options goes through the command line as well, which must say the same, end with
+exit code 1, and show no traceback.
+"""
 
 import gzip
 import io
@@ -8,7 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from typer.testing import CliRunner
 
+from mmpca.cli.app import app
 from mmpca.errors import InputFileError
 from mmpca.io import CountTable, detect_format, read_counts, write_counts
 from mmpca.io import npz as io_npz
@@ -26,7 +32,18 @@ def refused(path, *pieces, **options):
     for piece in pieces:
         assert piece in message
     assert message.endswith((".", "]'"))  # a remedy, or an install line
+    if not options and path.is_file():
+        refused_by_command(path, message)
     return message
+
+
+def refused_by_command(path, message):
+    """Check that a command on the file ends with the message and exit code 1."""
+    result = CliRunner().invoke(app, ["inspect", str(path)], env={"NO_COLOR": "1", "TERM": "dumb"})
+    assert isinstance(result.exception, SystemExit)  # anything else would be a traceback
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.split() == f"error: {message}".split()
 
 
 # --- Matrix Market --------------------------------------------------------------------------------
