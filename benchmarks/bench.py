@@ -26,6 +26,7 @@ from lda import topic_rows
 from measure import Row
 from prior import prior_rows
 from processes import first_call_rows, memory_rows
+from reports import report_rows
 from speed import (
     corpus_rows,
     epochs_against_product,
@@ -49,6 +50,7 @@ BENCHMARKS = {
     "memory": memory_rows,
     "files": file_rows,
     "command": command_rows,
+    "report": report_rows,
     "growth": growth_rows,
     "first-call": first_call_rows,
     "threads": two_threads,

@@ -97,6 +97,23 @@ def timed(call: Callable[..., object], seconds: list[float]) -> Callable[..., ob
     return timed_call
 
 
+def report(folder: str) -> dict[str, float]:
+    """Measure a report on the model in `folder`: time, memory at its peak above model and counts, size of the page."""
+    import numpy as np
+    from scipy import sparse
+
+    import mmpca
+    from mmpca.report import write_report
+
+    model, X = mmpca.load(Path(folder, "model.mmpca")), sparse.load_npz(Path(folder, "X.npz"))
+    labels = [f"class {label}" for label in np.load(Path(folder, "labels.npy"))]
+    names = [f"document number {i}" for i in range(X.shape[0])]
+    texts = [f"{name}: " + "lorem ipsum " * 100 for name in names]
+    before, start = current_bytes(), process_time()
+    page = write_report(model, Path(folder, "page.html"), X=X, labels=labels, row_names=names, texts=texts)
+    return {"seconds": process_time() - start, "bytes": peak_bytes() - before, "page": page.stat().st_size}
+
+
 def peak_bytes() -> int:
     """Return the largest resident memory of this process so far."""
     unit = 1 if sys.platform == "darwin" else 1024
@@ -123,5 +140,5 @@ def _status_bytes(name: str) -> int | None:
 
 if __name__ == "__main__":
     task, *arguments = sys.argv[1:]
-    tasks = {"first-call": first_call, "memory": memory, "read": read, "command": command}
+    tasks = {"first-call": first_call, "memory": memory, "read": read, "command": command, "report": report}
     print(json.dumps(tasks[task](*arguments)))

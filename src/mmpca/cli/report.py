@@ -14,7 +14,7 @@ from mmpca.cli.inputs import Data, is_text, read_for_model
 from mmpca.cli.labels import fitting, read_columns, read_labels
 from mmpca.cli.options import InputOptions
 from mmpca.errors import InputFileError
-from mmpca.model import ModelFile, read_model
+from mmpca.model import MMPCA, ModelFile, read_model
 from mmpca.report import write_report
 
 RESULT_COLUMNS: tuple[str, ...] = ("n_clusters", "n_topics", "predictive", "icl", "wins")
@@ -31,6 +31,14 @@ class Sources(NamedTuple):
 
 def run(model_path: Path, output: Path, *, sources: Sources, title: str | None, how: InputOptions) -> None:
     """Load, read and write."""
+    model, given = read_all(model_path, sources=sources, how=how)
+    written = write_report(model, output, title=title, **given)
+    told = f"{written.stat().st_size / 1000:,.0f} kB written to {written}"
+    screen.out().print(told, highlight=False, markup=False, soft_wrap=True)
+
+
+def read_all(model_path: Path, *, sources: Sources, how: InputOptions) -> tuple[MMPCA, dict[str, Any]]:
+    """Return a model, and what else a report is given: X, labels, texts, row_names and search."""
     file = read_model(model_path)
     data = None if sources.data is None else read_for_model(sources.data, how, file)
     names = None if data is None else data.row_names()
@@ -45,11 +53,9 @@ def run(model_path: Path, output: Path, *, sources: Sources, title: str | None, 
         given = {what: _taken(values, filled) for what, values in {**given, "row_names": own}.items()}
         data = data.take(filled)
         screen.notes(data.table.notes)
-    search = None if sources.results is None else read_results(sources.results)
-    X = None if data is None else data.X
-    written = write_report(file.model, output, X=X, search=search, title=title, **given)
-    told = f"{written.stat().st_size / 1000:,.0f} kB written to {written}"
-    screen.out().print(told, highlight=False, markup=False, soft_wrap=True)
+    given["search"] = None if sources.results is None else read_results(sources.results)
+    given["X"] = None if data is None else data.X
+    return file.model, given
 
 
 def read_results(path: Path) -> dict[str, NDArray[Any]]:

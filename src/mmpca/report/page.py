@@ -93,15 +93,17 @@ def write_report(
     return Path(path)
 
 
-def contents_of(subject: Subject, margins: Margins | None, search: Any, title: str | None) -> dict[str, Any]:
-    """Return what the template fills in."""
+def contents_of(
+    subject: Subject, margins: Margins | None, search: Any, title: str | None, *, served: bool = False
+) -> dict[str, Any]:
+    """Return what the template fills in; a page that is served need not list the rows, the server has them."""
     rows = [] if margins is None else telling_rows(subject, margins)
     choice, confusion = choice_of(search), confusion_of(subject)
     clusters = clusters_of(subject)
-    listed = listed_rows(subject, margins, [row.place for row in rows])
+    listed = [] if served else listed_rows(subject, margins, [row.place for row in rows])
     return {
         "title": heading(title),
-        "served": False,
+        "served": served,
         "model": subject.model,
         "summary": summary_of(subject, margins, choice, confusion),
         "checks": checks_of(subject),

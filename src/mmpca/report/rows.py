@@ -78,9 +78,11 @@ def margins_of(subject: Subject) -> Margins | None:
 
 
 def rows_with_reasons(subject: Subject, numbers: Sequence[int], kind: str) -> list[Row]:
-    """Return rows, in this order, with why they are in their clusters."""
+    """Return rows, in this order, with why they are in their clusters, which is known only with the data."""
     if not numbers:
         return []
+    if subject.X is None:
+        return [_row(subject, _unexplained(int(subject.clusters[i])), i, kind) for i in numbers]
     reasons = _explain(subject, np.array(numbers, dtype=np.intp), n_features=EVIDENCE_SHOWN)
     return [_row(subject, why, i, kind) for i, why in zip(numbers, reasons, strict=True)]
 
@@ -123,6 +125,11 @@ def _explain(subject: Subject, rows: NDArray[np.intp], n_features: int) -> list[
         return subject.model.explain(subject.X[rows], labels=subject.clusters[rows], n_features=n_features)
 
 
+def _unexplained(cluster: int) -> Explanation:
+    """Return all that a model without data tells of a row."""
+    return Explanation(0, cluster, np.nan, "", None, np.inf, (), (), (), 0.0, 0.0)  # type: ignore[arg-type]
+
+
 def _row(subject: Subject, why: Explanation, i: int, kind: str) -> Row:
     longest = max((abs(part.nats) for part in why.evidence_for + why.evidence_against), default=1.0)
     return Row(
@@ -132,7 +139,7 @@ def _row(subject: Subject, why: Explanation, i: int, kind: str) -> Row:
         None if subject.labels is None else shown(subject.labels[i]),
         why.cluster,
         kind,
-        percent(why.probability),
+        percent(why.probability) if why.verdict else "",
         why.verdict,
         why.margin if np.isfinite(why.margin) else 0.0,
         nats(why.margin),

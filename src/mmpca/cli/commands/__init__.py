@@ -8,6 +8,7 @@ from mmpca.cli.commands.compare import compare
 from mmpca.cli.commands.convert import convert
 from mmpca.cli.commands.demo import demo
 from mmpca.cli.commands.explain import explain
+from mmpca.cli.commands.explore import explore
 from mmpca.cli.commands.fit import fit
 from mmpca.cli.commands.inspect import inspect
 from mmpca.cli.commands.predict import predict
@@ -19,4 +20,4 @@ from mmpca.cli.commands.simulate import simulate
 __all__ = ["COMMANDS"]
 
 # In the order of a newcomer's path.
-COMMANDS = (demo, inspect, select, fit, predict, explain, report, compare, simulate, convert, reproduce)
+COMMANDS = (demo, inspect, select, fit, predict, explain, report, explore, compare, simulate, convert, reproduce)

@@ -12,31 +12,38 @@ from mmpca.cli import options
 _SHOWN = "What is shown"
 
 
+DataOption = Annotated[
+    Path | None,
+    typer.Option("--data", help="The input of the fit, or new rows: rows and reasons.", rich_help_panel=_SHOWN),
+]
+LabelsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--labels", help="Known labels: a column of .csv or .tsv, or one on each line.", rich_help_panel=_SHOWN
+    ),
+]
+TextsOption = Annotated[
+    Path | None,
+    typer.Option("--texts", help="Texts of the rows: a folder or file, see --text.", rich_help_panel=_SHOWN),
+]
+ResultsOption = Annotated[
+    Path | None,
+    typer.Option("--results", help="Table of all cells that mmpca select wrote: .csv.", rich_help_panel=_SHOWN),
+]
+TitleOption = Annotated[str | None, typer.Option("--title", help="Heading of the page.", rich_help_panel=_SHOWN)]
+
+
 def report(
     model: options.Model,
     output: Annotated[
         Path,
         typer.Option("--output", "-o", help="HTML file to write.", callback=options.check_new_model),
     ] = Path("report.html"),
-    data: Annotated[
-        Path | None,
-        typer.Option("--data", help="The input of the fit, or new rows: rows and reasons.", rich_help_panel=_SHOWN),
-    ] = None,
-    labels: Annotated[
-        Path | None,
-        typer.Option(
-            "--labels", help="Known labels: a column of .csv or .tsv, or one on each line.", rich_help_panel=_SHOWN
-        ),
-    ] = None,
-    texts: Annotated[
-        Path | None,
-        typer.Option("--texts", help="Texts of the rows: a folder or file, see --text.", rich_help_panel=_SHOWN),
-    ] = None,
-    results: Annotated[
-        Path | None,
-        typer.Option("--results", help="Table of all cells that mmpca select wrote: .csv.", rich_help_panel=_SHOWN),
-    ] = None,
-    title: Annotated[str | None, typer.Option("--title", help="Heading of the page.", rich_help_panel=_SHOWN)] = None,
+    data: DataOption = None,
+    labels: LabelsOption = None,
+    texts: TextsOption = None,
+    results: ResultsOption = None,
+    title: TitleOption = None,
     format: options.FormatOption = None,
     row_names: options.RowNames = None,
     feature_names: options.FeatureNames = None,

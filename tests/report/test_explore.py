@@ -1,0 +1,211 @@
+"""The report served to this machine: who may look, and what there is to see."""
+
+import html
+import http.client
+import re
+import socket
+from threading import Thread
+from urllib.parse import urlencode, urlsplit
+
+import numpy as np
+import pytest
+
+from mmpca.report import Explorer
+from mmpca.report.listing import PER_PAGE, Query, read_query
+
+NAMES = [f"letter {i}" for i in range(120)]
+
+
+def start(model, **given):
+    explorer = Explorer(model, **given)
+    Thread(target=explorer.serve, daemon=True).start()
+    return explorer
+
+
+@pytest.fixture(scope="module")
+def explorer(study):
+    labels = [f"class {label}" for label in study.labels]
+    texts = [f"the text of letter {i}, {'Übermut' if i == 7 else 'calm'}" for i in range(120)]
+    with start(study.model, X=study.X, labels=labels, texts=texts, row_names=NAMES, title="Letters") as running:
+        yield running
+
+
+def ask(explorer, path="", *, method="GET", **headers):
+    """Return the answer to a request, and its text."""
+    place = urlsplit(explorer.url)
+    connection = http.client.HTTPConnection(place.hostname, place.port, timeout=30)
+    target = path if path.startswith("/") else place.path + path
+    connection.request(method, target, headers=headers)
+    answer = connection.getresponse()
+    text = answer.read().decode("utf-8")
+    connection.close()
+    return answer, text
+
+
+def names_on(text):
+    return re.findall(r'<bdi class="name">(.*?)</bdi>', text)
+
+
+def listed(explorer, **query):
+    answer, text = ask(explorer, f"rows?{urlencode(query)}")
+    assert answer.status == 200
+    return names_on(text), text
+
+
+def test_the_report_is_served_with_links_to_all_rows(explorer):
+    answer, text = ask(explorer)
+    assert answer.status == 200
+    assert "<title>Letters</title>" in text
+    assert 'href="rows?cluster=3"' in text
+    assert text.count('class="group"') == 6
+
+
+def test_every_row_is_on_one_of_the_pages_in_the_order_of_the_data(explorer):
+    pages = [listed(explorer, page=page)[0] for page in range(1, 6)]
+    assert [len(page) for page in pages] == [PER_PAGE] * 4 + [20]
+    assert [name for page in pages for name in page] == NAMES
+
+
+def test_pages_lead_to_each_other_and_keep_what_was_asked_for(explorer):
+    _, text = listed(explorer, find="letter", order="surest", page=2)
+    links = re.findall(r'<a href="rows\?([^"]*)">(First|Previous|Next|Last)</a>', text)
+    asked = [(told, read_query(html.unescape(query))) for query, told in links]
+    wanted = Query("letter", None, "", "surest")
+    pages = (("First", 1), ("Previous", 1), ("Next", 3), ("Last", 5))
+    assert asked == [(told, wanted._replace(page=page)) for told, page in pages]
+    assert "26 to 50 of 120 rows" in text
+
+
+@pytest.mark.parametrize("page", ["0", "-1", "999999", "x", "", "1e3", "٣", "9" * 5000])
+def test_pages_that_do_not_exist_become_one_that_does(explorer, page):
+    names, _ = listed(explorer, page=page)
+    assert names in (NAMES[:PER_PAGE], NAMES[-20:])
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_rows_are_filtered_and_ordered_on_the_server(explorer, study):
+    reasons = study.model.explain(study.X, labels=study.model.labels_, n_features=0)
+    members = [i for i in range(120) if study.model.labels_[i] == 2]
+    by_margin = sorted(members, key=lambda i: reasons[i].margin)
+    assert listed(explorer, cluster=2, order="least")[0] == [NAMES[i] for i in by_margin][:PER_PAGE]
+    assert listed(explorer, cluster=2, order="surest")[0] == [NAMES[i] for i in by_margin[::-1]][:PER_PAGE]
+    likely = [NAMES[i] for i in range(120) if reasons[i].verdict == "likely"]
+    assert listed(explorer, verdict="likely")[0] == likely[:PER_PAGE]
+
+
+def test_rows_are_found_by_name_text_and_label_in_any_case(explorer, study):
+    assert listed(explorer, find="LETTER 117")[0] == ["letter 117"]
+    assert listed(explorer, find="übermut")[0] == ["letter 7"]
+    text = listed(explorer, find="class 3")[1]
+    assert f"of {np.bincount(study.labels)[3]} rows" in text
+    assert listed(explorer, find="no such thing")[0] == []
+    assert "No such row." in listed(explorer, find="no such thing")[1]
+
+
+def test_rows_come_with_their_reasons(explorer):
+    _, text = listed(explorer, find="letter 5")
+    assert text.count('class="evidence"') == text.count("<li id=")
+
+
+def test_what_is_asked_for_is_shown_and_not_obeyed(explorer):
+    _, text = listed(explorer, find='"><script>alert(1)</script>', cluster="<b>", verdict="' x", order="<i>")
+    assert "alert(1)" in text
+    assert text.count("<script") == 2
+    assert "<b>" not in text
+    assert "<i>" not in text
+
+
+def test_other_tokens_are_refused(explorer):
+    token = urlsplit(explorer.url).path.strip("/")
+    for path in ("/", "/rows", f"/{token}", f"/{token}x/", f"/{token[:-1]}/", "//", "/../", f"/x/../{token}/", "/%00/"):
+        answer, text = ask(explorer, path)
+        assert answer.status == 403, path
+        assert token not in text
+        assert "letter" not in text
+    assert len(token) >= 32
+
+
+def test_each_server_has_a_token_of_its_own(explorer, study):
+    with start(study.model) as other:
+        assert urlsplit(other.url).path != urlsplit(explorer.url).path
+        assert ask(other, urlsplit(explorer.url).path)[0].status == 403
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1", "localhost", ""])
+def test_requests_under_another_name_are_refused(explorer, host):
+    answer, text = ask(explorer, Host=host)
+    assert answer.status == 403
+    assert "letter" not in text
+
+
+def test_this_machine_may_go_by_its_name(explorer):
+    assert ask(explorer, Host=f"localhost:{urlsplit(explorer.url).port}")[0].status == 200
+
+
+def test_only_reading_is_possible(explorer):
+    assert ask(explorer, method="HEAD")[0].status == 200
+    assert ask(explorer, method="HEAD")[1] == ""
+    for method in ("POST", "PUT", "DELETE", "OPTIONS"):
+        assert ask(explorer, method=method)[0].status == 501
+
+
+def test_other_paths_are_not_found_and_odd_ones_do_no_harm(explorer):
+    assert ask(explorer, "../../etc/passwd")[0].status in (403, 404)
+    assert ask(explorer, "rows/1")[0].status == 404
+    assert ask(explorer, "rows?" + "&".join("a=1" for _ in range(500)))[0].status == 400
+    assert ask(explorer)[0].status == 200
+
+
+def test_answers_may_not_be_kept_framed_or_told_to_others(explorer):
+    answer, text = ask(explorer)
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert answer.headers["Content-Security-Policy"] == "frame-ancestors 'none'"
+    assert "default-src 'none'" in text
+    assert "form-action 'self'" in html.unescape(text)
+
+
+def test_it_listens_on_the_loopback_address_alone(explorer):
+    assert explorer._server.server_address[0] == "127.0.0.1"
+    own = [address[4][0] for address in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
+    for address in own:
+        if not address.startswith("127."):
+            with socket.socket() as probe:
+                assert probe.connect_ex((address, urlsplit(explorer.url).port)) != 0
+
+
+def test_a_port_that_is_taken_is_refused_and_one_that_was_closed_is_free(study):
+    with start(study.model) as first:
+        port = urlsplit(first.url).port
+        with pytest.raises(OSError, match="in use"):
+            Explorer(study.model, port=port)
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_a_model_alone_lists_its_rows_without_reasons(study):
+    with start(study.model) as explorer:
+        names, text = listed(explorer, cluster=1)
+        assert names == [f"row {i}" for i in np.flatnonzero(study.model.labels_ == 1)][:PER_PAGE]
+        assert 'class="evidence"' not in text
+        assert "How sure" not in text
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_reader_gets_from_the_report_to_a_row(window, explorer, axe, width):
+    window.open(explorer.url, width=width)
+    window.find("#find")[0].send_keys("letter 11")
+    window.click("form.finder button")
+    assert window.shown("#count") == ["1 to 11 of 11 rows"]
+    window.click(".listing summary")
+    assert window.faults() == []
+    window.run(axe)
+    violated = window.driver.execute_async_script(
+        "const done = arguments[0]; axe.run().then((found) => done(found.violations.map((rule) => rule.id)))"
+    )
+    assert violated == []
+    window.click("a[href='./']")
+    assert window.driver.title == "Letters"
+    assert [message for message in window.messages() if "favicon" not in message] == []
+    hosts = {urlsplit(address).netloc for address in window.requests()}
+    assert hosts == {urlsplit(explorer.url).netloc}
