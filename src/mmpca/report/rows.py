@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mmpca.model.explanation import Evidence, Explanation
 from mmpca.report.subject import Subject, without_name_warnings
-from mmpca.report.words import TEXT_LENGTH, nats, number, percent, shown
+from mmpca.report.words import TEXT_LENGTH, nats, percent, shown
 
 EVIDENCE_SHOWN = 5
 MOST_EXPLAINED = 240  # rows on the page, which bounds its size for any number of clusters
@@ -59,7 +59,7 @@ class Row(NamedTuple):
     @property
     def distance(self) -> str:
         """How far the row is ahead of the runner-up, or behind it."""
-        return f"{number(abs(self.margin))} nats {'ahead of' if self.margin >= 0 else 'behind'}"
+        return f"{nats(abs(self.margin)).removeprefix('+')} nats {'ahead of' if self.margin >= 0 else 'behind'}"
 
 
 def margins_of(subject: Subject) -> Margins | None:
