@@ -232,6 +232,7 @@ def window():
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))
+    driver.set_script_timeout(300)  # a busy machine is no fault of the page
     yield Window(driver)
     driver.quit()
 
