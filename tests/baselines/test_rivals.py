@@ -1,12 +1,15 @@
 """What holds for every rival: one interface, the same care."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
-from mmpca.baselines import GMMLDA, MultinomialMixture
+from mmpca import baselines
+from mmpca.baselines import GMMLDA, NMFEM, MultinomialMixture, PoissonMixture
 from mmpca.errors import CountsError
 
 
@@ -127,3 +130,20 @@ def test_a_refusal_leaves_an_earlier_fit_as_it_was():
         model.fit([[1, -1], [1, 1]])
     assert model.n_features_in_ == 3
     assert model.predict([[5, 0, 0]]) == model.labels_[0]
+
+
+@pytest.mark.parametrize("rival", baselines.__all__)
+def test_has_five_starts_or_more_by_default(rival):
+    assert getattr(baselines, rival)().n_init >= 5
+
+
+@pytest.mark.parametrize("start", ["kmeans", "random"])
+@pytest.mark.parametrize(
+    "kind", [MultinomialMixture, NMFEM, PoissonMixture, partial(PoissonMixture, algorithm="cem")],
+    ids=["multinomial", "nmf-em", "poisson", "poisson-cem"],
+)  # fmt: skip
+def test_em_never_lowers_its_likelihood_on_hard_rows_of_unequal_totals(kind, start, make_blocks):
+    X = make_blocks(n_clusters=4, shortest=3, longest=300).X
+    history = kind(5, start=start, n_init=1, tol=0, max_iter=60, random_state=0).fit(X).history_
+    assert np.all(np.diff(history) >= -1e-9 * abs(history[-1]))
+    assert history[-1] > history[0] or start == "kmeans"  # which can be a maximum already

@@ -38,12 +38,12 @@ def _show(console: Console, experiment: Experiment, summary: dict[str, list[Any]
     table = Table(box=SIMPLE_HEAD, title=experiment.name, title_justify="left")
     for name, column in summary.items():
         is_text = any(isinstance(value, str) for value in column)
-        table.add_column(name, justify="left" if is_text else "right", no_wrap=is_text)
+        table.add_column(name, justify="left" if is_text else "right", no_wrap=is_text, min_width=5)
     for row in zip(*summary.values(), strict=True):
         table.add_row(*(_shown(value) for value in row))
-    # In a pipe, all columns whatever their number: nobody's terminal has to hold them.
-    width = None if console.is_terminal else max(80, 14 * len(summary) + 20)
-    console.print(table, width=width)
+    if not console.is_terminal:  # all columns whatever their number: nobody's terminal has to hold them
+        console.width = max(console.width, console.measure(table, options=console.options.update(width=1000)).maximum)
+    console.print(table)
 
 
 def _shown(value: Any) -> str:

@@ -81,8 +81,8 @@ class Noise(Experiment):
         return columns(rows)
 
     def summary(self, table: Table) -> Table:
-        """Return the mean agreement by method and noise."""
-        return group_means(table, "ari", rows=("method",), across=("balance", "noise"))
+        """Return the mean agreement by balance, method and noise."""
+        return group_means(table, "ari", rows=("balance", "method"), across=("noise",))
 
     def draw(self, table: Table) -> Figure:
         """Draw the means with their standard errors, a panel for each balance."""

@@ -89,7 +89,7 @@ class Selection(Experiment):
                 wrong = Counter({cell: n for cell, n in chosen.items() if cell != TRUTH}).most_common(1)
                 row["data sets"] = chosen.total()
                 row[f"{name} right"] = chosen[TRUTH]
-                row[f"{name}: most often instead"] = f"{wrong[0][0]} x {wrong[0][1]}" if wrong else ""
+                row[f"{name} instead"] = f"{wrong[0][0]} x {wrong[0][1]}" if wrong else ""
             rows.append(row)
         return columns(rows)
 
