@@ -13,9 +13,9 @@ from mmpca.counts import Counts
 
 # Short E-steps and many passes: on simulated data a higher bound than E-steps of 100 updates, scikit-learn's default,
 # reach in the same time.
-_ROW_UPDATES = 10
-_PASSES = 100
-_FINAL_ROW_UPDATES = 100
+ROW_UPDATES = 10
+PASSES = 100
+FINAL_ROW_UPDATES = 100
 
 
 def fit_topic_space(rows: Counts, lda: Any, n_topics: int, seeds: list[int]) -> tuple[Any, Array]:
@@ -54,11 +54,11 @@ def _fit_sklearn(csr: Any, n_topics: int, seed: int, turn: int) -> VariationalLD
     model = VariationalLDA(
         n_topics,
         doc_topic_prior=1.0 if turn % 2 == 0 else 1.0 / n_topics,
-        max_iter=_PASSES,
-        max_doc_update_iter=_ROW_UPDATES,
+        max_iter=PASSES,
+        max_doc_update_iter=ROW_UPDATES,
         random_state=seed,
     ).fit(csr)
-    return model.set_params(max_doc_update_iter=_FINAL_ROW_UPDATES)
+    return model.set_params(max_doc_update_iter=FINAL_ROW_UPDATES)
 
 
 def _prepared(lda: Any, n_topics: int, seed: int) -> Any:

@@ -173,9 +173,14 @@ def growth_curves(
     ax.set_xlabel("rows N")
     ax.set_ylabel("processor time, seconds")
     ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(lambda value, _: f"{value:,.6g}")
-        axis.set_minor_formatter(lambda value, _: "")
+    sizes = sorted({size for line in times.values() for size in line[0]})
+    ticks: list[int] = []
+    for size in sizes:
+        if not ticks or size >= 1.9 * ticks[-1] or size == sizes[-1]:  # room for their numbers
+            ticks.append(size)
+    ax.set_xticks(ticks, [f"{size:,}" for size in ticks])
+    ax.minorticks_off()
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
     tidy(ax)
     return figure
 
