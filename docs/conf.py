@@ -1,0 +1,81 @@
+"""Settings of the documentation: ``make docs`` builds it, offline, with warnings as errors."""
+
+import os
+import re
+import warnings
+
+os.environ.setdefault("MPLBACKEND", "agg")
+
+import mmpca
+
+project = "mmpca"
+author = "The mmpca developers"
+project_copyright = author
+version = release = mmpca.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx.ext.mathjax",
+    "sphinx_gallery.gen_gallery",
+    "sphinx-mathjax-offline",
+]
+exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip"]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints = "none"  # docstrings give types and shapes
+autodoc_default_options = {"members": True, "inherited-members": False}
+numpydoc_show_class_members = False  # autodoc lists them
+numpydoc_xref_param_type = False
+add_module_names = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "mmpca"
+html_static_path: list[str] = []
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "navbar_end": ["theme-switcher", "navbar-icon-links"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+}
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/plot_",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_signature": False,
+    "show_memory": False,
+    "within_subsection_order": "FileNameSortKey",
+    "nested_sections": False,
+    "parallel": False,
+}
+
+# What examples are warned of is for their readers, and shown where it matters.
+warnings.filterwarnings("ignore", category=FutureWarning)
+
+
+def skip_routing(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn adds to every estimator: it refers to labels of its own pages."""
+    return skip or name.endswith("_request")
+
+
+def escape_types(app, what, name, obj, options, lines):
+    """Let names like n_iter_ in the types of parameters be names, not links."""
+    for number, line in enumerate(lines):
+        if re.match(r"\s*\*\*.*\*\* : ", line):
+            head, separator, kind = line.partition("** : ")
+            lines[number] = head + separator + re.sub(r"(?<=\w)_(?!\w)", r"\_", kind)
+
+
+def setup(app):
+    """Connect the functions above."""
+    app.connect("autodoc-skip-member", skip_routing)
+    app.connect("autodoc-process-docstring", escape_types, priority=900)  # after numpydoc

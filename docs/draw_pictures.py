@@ -1,0 +1,99 @@
+"""Draw the pictures of README and documentation from fits, into docs/images: ``make pictures``."""
+
+import io
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from PIL import Image
+
+matplotlib.use("agg")
+from matplotlib import pyplot as plt  # the backend first
+
+from mmpca import MMPCA
+from mmpca.evaluation import agreement
+from mmpca.plots.style import COLOURS
+from mmpca.simulate import paper_design
+from mmpca.simulate.corpus import ARTICLES
+
+IMAGES = Path(__file__).with_name("images")
+TITLES = ("What you have:\n{n} rows of counts", "What it finds: {q} clusters of rows,\n{k} topics of features",
+          "What each cluster is made of:\nshares of the topics")  # fmt: skip
+
+
+def main() -> None:
+    """Fit the paper's design and draw counts, clusters and topic shares side by side."""
+    data = paper_design(noise=0.2, random_state=0)
+    model = MMPCA(6, 4, random_state=0).fit(data.X)
+    ari = agreement(data.labels, model.labels_).ari
+    figure, axes = plt.subplots(1, 3, figsize=(13, 4.4), width_ratios=(4, 4, 3), layout="constrained")
+    sizes = {"n": len(data.labels), "q": model.n_clusters, "k": model.n_topics}
+    for ax, title in zip(axes, TITLES, strict=True):
+        ax.set_title(title.format(**sizes), fontsize=13, loc="left")
+    counts = data.X.toarray()
+    rows, columns = _orders(model, counts)
+    _matrix(axes[0], counts[:, np.random.default_rng(0).permutation(counts.shape[1])])
+    _matrix(axes[1], counts[np.ix_(rows, columns)])
+    _frames(axes[1], model, columns)
+    _shares(axes[2], model)
+    figure.supxlabel(
+        f"mmpca.simulate.paper_design(noise=0.2), MMPCA(6, 4): adjusted Rand index with the true clusters {ari:.3f}",
+        fontsize=10, color="0.35", x=0.01, ha="left",
+    )  # fmt: skip
+    IMAGES.mkdir(exist_ok=True)
+    _save(figure, IMAGES / "what-it-does.png")
+
+
+def _save(figure: plt.Figure, path: Path) -> None:
+    """Write a figure in 48 colours, a quarter of the size."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, dpi=110)
+    Image.open(buffer).convert("RGB").quantize(48, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
+def _orders(model: MMPCA, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows by cluster, and features by the topic that has most of them, frequent ones first."""
+    topic = (model.components_ * model.cluster_topics_.mean(axis=0)[:, None]).argmax(axis=0)
+    return np.argsort(model.labels_, kind="stable"), np.lexsort((-counts.sum(axis=0), topic))
+
+
+def _matrix(ax: plt.Axes, counts: np.ndarray) -> None:
+    """Show counts as shades; features are averaged in pairs, or the dots would be finer than pixels."""
+    shown = np.sqrt(counts[:, : counts.shape[1] // 2 * 2].reshape(len(counts), -1, 2).sum(axis=2))
+    ax.imshow(shown, aspect="auto", cmap="Greys", vmax=2, interpolation="antialiased")
+    ax.set(xticks=[], yticks=[], xlabel="features (words)", ylabel="rows (documents)")
+
+
+def _frames(ax: plt.Axes, model: MMPCA, columns: np.ndarray) -> None:
+    """Mark where clusters and topics end."""
+    topic = (model.components_ * model.cluster_topics_.mean(axis=0)[:, None]).argmax(axis=0)
+    for end in np.cumsum(np.bincount(model.labels_))[:-1]:
+        ax.axhline(end - 0.5, color=COLOURS[1], linewidth=1.2)
+    for end in np.cumsum(np.bincount(topic[columns]))[:-1]:
+        ax.axvline(end / 2 - 0.5, color=COLOURS[0], linewidth=1.2)
+
+
+def _shares(ax: plt.Axes, model: MMPCA) -> None:
+    """Draw the topic shares of each cluster as a bar, the clusters in the order of the rows."""
+    left = np.zeros(model.n_clusters)
+    for k, share in enumerate(model.cluster_topics_.T):
+        words = model.components_[k]
+        name = _name(words)
+        ax.barh(np.arange(model.n_clusters), share, left=left, color=COLOURS[k], label=name, height=0.75)
+        left += share
+    ax.set(xlim=(0, 1), yticks=range(model.n_clusters), xlabel="share", ylim=(model.n_clusters - 0.5, -0.5))
+    ax.set_yticklabels([f"cluster {q}\n{n} rows" for q, n in enumerate(np.bincount(model.labels_))], fontsize=9)
+    ax.legend(fontsize=9, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.13), frameon=False, borderaxespad=0.2)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _name(topic: np.ndarray) -> str:
+    """Return the article that a topic is nearest to, in words."""
+    from mmpca.simulate.corpus import article_topics
+
+    distance = np.abs(article_topics()[0] - topic).sum(axis=1)
+    return ARTICLES[int(distance.argmin())].replace("_", " ")
+
+
+if __name__ == "__main__":
+    main()
