@@ -9,7 +9,7 @@ JOBS ?= 2
 DATA ?=
 RESULTS ?= benchmarks/results/accuracy
 
-.PHONY: demo test lint types contracts check bench parity accuracy selection-study test-oldest clean help
+.PHONY: demo test lint types contracts check docs pictures bench parity accuracy selection-study test-oldest clean help
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -42,6 +42,13 @@ contracts: $(VENV)/installed-dev  ## Check that rooms import only from rooms bel
 
 check: lint types contracts test  ## Everything that has to pass
 
+docs: $(VENV)/installed-dev  ## Build the documentation, offline, its examples run: docs/_build/html/index.html
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
+
+pictures: $(VENV)/installed-dev  ## Draw the pictures of README and documentation anew
+	$(BIN)/python docs/draw_demo.py
+	$(BIN)/python docs/draw_pictures.py
+
 bench: $(VENV)/installed-dev  ## Print ratios of time and memory against rivals on the same data: make bench DATA=path
 	$(BIN)/python benchmarks/bench.py $(if $(DATA),--data $(DATA)) $(OPTIONS)
 
@@ -61,5 +68,6 @@ test-oldest:  ## Run the tests on the oldest versions that pyproject.toml allows
 	.venv-oldest/bin/python -m pytest -q --numprocesses 2
 
 clean:  ## Remove what the other targets made
+	rm -rf docs/_build docs/api docs/gallery docs/sg_execution_times.rst
 	rm -rf $(VENV) .venv-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
