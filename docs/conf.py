@@ -22,11 +22,12 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "sphinx-mathjax-offline",
 ]
-exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip"]
+exclude_patterns = ["_build", "_templates", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip"]
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
+templates_path = ["_templates"]
 autodoc_typehints = "none"  # docstrings give types and shapes
 autodoc_default_options = {"members": True, "inherited-members": False}
 numpydoc_show_class_members = False  # autodoc lists them
@@ -35,9 +36,12 @@ add_module_names = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = "mmpca"
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["wrap.css"]
+html_sidebars = {"*": []}  # only tutorials and the interface have pages below them
 html_theme_options = {
     "show_toc_level": 2,
+    "header_links_before_dropdown": 4,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "navbar_end": ["theme-switcher", "navbar-icon-links"],

@@ -83,7 +83,7 @@ def _shares(ax: plt.Axes, model: MMPCA) -> None:
         left += share
     ax.set(xlim=(0, 1), yticks=range(model.n_clusters), xlabel="share", ylim=(model.n_clusters - 0.5, -0.5))
     ax.set_yticklabels([f"cluster {q}\n{n} rows" for q, n in enumerate(np.bincount(model.labels_))], fontsize=9)
-    ax.legend(fontsize=9, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.13), frameon=False, borderaxespad=0.2)
+    ax.legend(fontsize=9, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.17), frameon=False, borderaxespad=0.2)
     ax.spines[["top", "right"]].set_visible(False)
 
 
