@@ -107,8 +107,11 @@ def test_kinds_share_vocabulary_and_no_finding_but_the_defining_ones_is_certain(
     for first in words.values():
         for second in words.values():
             assert len(first & second) / len(first | second) > 0.6
-    assert 0 < share_with(reports, "well differentiated", "apical snouts") < 1
-    assert 0 < share_with(reports, "high grade", "apical snouts") < 0.2
+    typical = {"well differentiated": "apical snouts", "high grade": "emboli", "poorly differentiated": "syncytial"}
+    for kind, words in typical.items():
+        assert 0.5 < share_with(reports, kind, words) < 1
+    borrowed = [share_with(reports, kind, "syncytial") for kind in SUBTYPE_WEIGHTS if kind != "poorly differentiated"]
+    assert 0 < sum(borrowed) < 0.2
 
 
 def test_every_degree_that_a_kind_weighs_has_a_sentence():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from rich.table import Table
 from mmpca.cli import screen
 from mmpca.cli.guard import INTERRUPTED
 from mmpca.cli.progress import watched
-from mmpca.experiments import Experiment, Ledger, make, run_tasks, write_output
+from mmpca.experiments import Experiment, Ledger, Record, Task, make, run_tasks, write_output
+from mmpca.experiments.reports import BiopsyReports, write_details
 from mmpca.plots.style import check_matplotlib
 
 
@@ -28,10 +30,38 @@ def run(name: str, *, folder: Path, quick: bool, n_jobs: int, given: dict[str, A
         screen.say("interrupted", f"Finished parts are in {folder}; the same command goes on there.", "bold red")
         raise typer.Exit(INTERRUPTED) from None
     output = write_output(experiment, records, folder)
+    if isinstance(experiment, BiopsyReports):
+        output.files.extend(about_reports(experiment, records, folder))
     console = screen.out()
     _show(console, experiment, experiment.summary(output.table))
     told = ", ".join(str(path) for path in output.files)
     console.print(f"written: {told}", highlight=False, markup=False, soft_wrap=True)
+
+
+def about_reports(experiment: BiopsyReports, records: Mapping[Task, Record], folder: Path) -> list[Path]:
+    """Write tables and pages about the first corpus of reports, beside labels and sub-types; return the files."""
+    from mmpca.report import write_report
+
+    task, record = next(iter(records.items()))
+    counted = experiment.counted(task["seed"])
+    reports, model = counted.reports, experiment.model(counted, record)
+    pages = [
+        write_report(
+            model,
+            folder / name,
+            X=counted.X,
+            labels=known.tolist(),
+            texts=reports.texts,
+            row_names=reports.names.tolist(),
+            search=record["cells"],
+            title=f"Synthetic breast-biopsy reports, clusters and known {what}",
+        )
+        for name, what, known in (
+            ("reports.html", "labels", reports.labels),
+            ("reports-subtypes.html", "sub-types", reports.subtypes),
+        )
+    ]
+    return [*write_details(experiment, record, folder), *pages]
 
 
 def _show(console: Console, experiment: Experiment, summary: dict[str, list[Any]]) -> None:

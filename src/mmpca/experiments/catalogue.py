@@ -9,11 +9,14 @@ from mmpca.experiments.experiment import Experiment
 from mmpca.experiments.intro import Intro
 from mmpca.experiments.methods import FAMILIES
 from mmpca.experiments.noise import Noise
+from mmpca.experiments.reports import BiopsyReports
 from mmpca.experiments.runtime import Runtime
 from mmpca.experiments.sample_size import SampleSize
 from mmpca.experiments.selection import Selection
 
-EXPERIMENTS: dict[str, type[Experiment]] = {kind.name: kind for kind in (Intro, Noise, Selection, SampleSize, Runtime)}
+EXPERIMENTS: dict[str, type[Experiment]] = {
+    kind.name: kind for kind in (Intro, Noise, Selection, SampleSize, Runtime, BiopsyReports)
+}
 
 
 def make(name: str, *, quick: bool = False, **options: Any) -> Experiment:

@@ -4,7 +4,7 @@ Needs matplotlib: ``pip install "mmpca[plots]"``. docs/report.md shows most of t
 """
 
 from mmpca.plots.evaluation import confusion, stability
-from mmpca.plots.experiments import agreement_curves, choice_maps, growth_curves, run_courses
+from mmpca.plots.experiments import agreement_curves, choice_maps, confusions, growth_curves, run_courses
 from mmpca.plots.model import bound_history, cluster_sizes, cluster_topics
 from mmpca.plots.rows import topic_space
 from mmpca.plots.selection import criterion_curves, criterion_heatmap, dendrogram
@@ -17,6 +17,7 @@ __all__ = [
     "cluster_sizes",
     "cluster_topics",
     "confusion",
+    "confusions",
     "criterion_curves",
     "criterion_heatmap",
     "dendrogram",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmpca.plots.evaluation import confusion
 from mmpca.plots.selection import frame
 from mmpca.plots.style import COLOURS, EMPHASIS, MARKERS, SEQUENTIAL, new_figure, tidy
 
@@ -145,6 +146,31 @@ def choice_maps(
         ax.set_title(f"{criterion}, $\\lambda$ = {balance:g}", loc="left", fontsize="medium")
         ax.set_xlabel("clusters" if row == len(criteria) - 1 else "")
         ax.set_ylabel("topics" if column == 0 else "")
+    return figure
+
+
+def confusions(
+    partitions: Mapping[str, tuple[Sequence[object], Sequence[int]]], *, figure: Figure | None = None
+) -> Figure:
+    """Draw known classes against clusters, a table for each of some partitions.
+
+    Parameters
+    ----------
+    partitions : mapping of str to (classes, clusters)
+        By title: known classes of the rows, and their clusters, from 0.
+    figure : Figure, optional
+
+    Returns
+    -------
+    Figure
+    """
+    widths = [2.2 + 0.5 * len(set(clusters)) for _, clusters in partitions.values()]
+    n_classes = max(len(set(classes)) for classes, _ in partitions.values())
+    figure = new_figure(figure, width=sum(widths) + 1.5, height=1.4 + 0.36 * n_classes)
+    axes = np.atleast_1d(figure.subplots(1, len(partitions), width_ratios=widths))
+    for ax, (title, (classes, clusters)) in zip(axes, partitions.items(), strict=True):
+        confusion(classes, clusters, ax=ax)
+        ax.set_title(title, loc="left")
     return figure
 
 

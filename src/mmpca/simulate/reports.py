@@ -32,8 +32,8 @@ SUBTYPE_WEIGHTS = {
     "in situ with microcalcifications": 20,
 }
 
-BORROWED_SHARE = 0.08  # of the findings of a carcinoma of non-special type, drawn as for another sub-type
-MOST_LEFT_OUT = 0.3  # share of the findings that the tersest pathologist does not mention
+BORROWED_SHARE = 0.05  # of the findings of a carcinoma of non-special type, drawn as for another sub-type
+MOST_LEFT_OUT = 0.2  # share of the findings that the tersest pathologist does not mention
 # What defines a kind is neither borrowed nor left out: the scores of a report would contradict its grade.
 DEFINING = frozenset({"device", "side", "size", "invasion", "tubules", "nuclei", "mitoses", "lesion"})
 

@@ -19,6 +19,7 @@ class Name(StrEnum):
     selection = "selection"
     sample_size = "sample-size"
     runtime = "runtime"
+    reports = "reports"
 
 
 def check_levels(value: str | None) -> str | None:
@@ -67,7 +68,7 @@ def reproduce(
 
     intro: bound and agreement along a run. noise: all methods under noise and unequal clusters.
     selection: the numbers of clusters and topics. sample-size: all methods with few and many rows.
-    runtime: how time grows with the rows.
+    runtime: how time grows with the rows. reports: synthetic medical reports, with a page about their clusters.
 
     Finished parts are kept: the same command goes on where it was stopped, however that was.
 
