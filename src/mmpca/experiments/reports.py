@@ -83,7 +83,7 @@ class BiopsyReports(Experiment):
         """Return the criteria in each cell, and the best model by each of them."""
         counted, seed = self.counted(task["seed"]), task["seed"]
         record: Record = {}
-        grid = {"n_clusters": self.n_clusters, "n_topics": self.n_topics, "n_folds": N_FOLDS}
+        grid: dict[str, Any] = {"n_clusters": self.n_clusters, "n_topics": self.n_topics, "n_folds": N_FOLDS}
         with TemporaryDirectory() as store:  # cells are fitted once for all criteria
             for criterion in CRITERIA:
                 search = MMPCASearch(**grid, criterion=criterion, store=store, random_state=seed, n_jobs=1)
@@ -93,8 +93,9 @@ class BiopsyReports(Experiment):
     def model(self, counted: Counted, record: Record, criterion: str = CRITERIA[0]) -> MMPCA:
         """Return the model that a criterion chose, as it was, with names of features."""
         found = record[criterion]
-        start = {"topics": np.array(found["topics"]), "start": np.array(found["labels"]), "max_epochs": 0}
-        model = MMPCA(found["n_clusters"], found["n_topics"], **start, random_state=0).fit(counted.X)
+        topics, start = np.array(found["topics"]), np.array(found["labels"])
+        numbers = found["n_clusters"], found["n_topics"]
+        model = MMPCA(*numbers, topics=topics, start=start, max_epochs=0, random_state=0).fit(counted.X)
         model.feature_names_in_ = counted.words
         return model
 
