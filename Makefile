@@ -8,8 +8,10 @@ SEEDS ?= 5
 JOBS ?= 2
 DATA ?=
 RESULTS ?= benchmarks/results/accuracy
+EXPERIMENTS ?= benchmarks/results/experiments
 
-.PHONY: demo test lint types contracts check docs pictures bench parity accuracy selection-study test-oldest clean help
+.PHONY: demo test lint types contracts check docs pictures bench parity accuracy selection-study experiments \
+    test-oldest clean help
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -61,6 +63,14 @@ accuracy: $(VENV)/installed-dev  ## Compare labels with the truth, resumable: ma
 
 selection-study: $(VENV)/installed-dev  ## See how often the criteria choose the true (Q, K), resumable
 	$(BIN)/python benchmarks/selection_study.py --jobs $(JOBS) $(OPTIONS)
+
+experiments: $(VENV)/installed-dev  ## Run the experiments of docs/experiments.md, resumable, and refresh its figures
+	$(BIN)/mmpca reproduce intro --out $(EXPERIMENTS)/intro --jobs $(JOBS)
+	$(BIN)/mmpca reproduce noise --replicates 10 --levels 0,0.2,0.4,0.6 --out $(EXPERIMENTS)/noise --jobs $(JOBS)
+	$(BIN)/mmpca reproduce selection --replicates 10 --out $(EXPERIMENTS)/selection --jobs $(JOBS)
+	$(BIN)/mmpca reproduce sample-size --replicates 10 --out $(EXPERIMENTS)/sample-size --jobs $(JOBS)
+	$(BIN)/mmpca reproduce runtime --out $(EXPERIMENTS)/runtime
+	$(BIN)/python docs/draw_experiments.py $(EXPERIMENTS)
 
 test-oldest:  ## Run the tests on the oldest versions that pyproject.toml allows
 	$(PYTHON) -m venv .venv-oldest

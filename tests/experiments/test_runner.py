@@ -2,6 +2,7 @@
 
 import json
 import math
+import signal
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,16 @@ def test_processes_of_an_earlier_run_write_where_this_one_says(tmp_path, monkeyp
         monkeypatch.chdir(tmp_path / name)
         run_tasks(Toy(), Ledger(Path("out")), n_jobs=2)
         assert len(list((tmp_path / name / "out" / "tasks").iterdir())) == 8
+
+
+def test_what_ctrl_c_has_cut_short_is_not_kept(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        run_tasks(Toy(interrupted=2), Ledger(tmp_path))
+    assert sorted(path.name for path in (tmp_path / "tasks").iterdir()) == [
+        "long_seed-0.json", "long_seed-1.json", "short_seed-0.json", "short_seed-1.json"
+    ]  # fmt: skip
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert all(record["value"] is not None for record in run_tasks(Toy(), Ledger(tmp_path)).values())
 
 
 def test_progress_counts_what_was_finished_before_and_tells_the_time_left(tmp_path):

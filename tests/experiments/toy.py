@@ -1,5 +1,8 @@
 """An experiment that takes no time, and counts how often its tasks are run."""
 
+import os
+import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -14,6 +17,7 @@ class Toy(Experiment):
     replicates: int = 4
     factor: int = 2
     trace: str = ""  # a file that gets a line for each task that is run
+    interrupted: int = -1  # the seed whose tasks get Ctrl-C, and make light of it as a search does
 
     @classmethod
     def quick(cls):
@@ -29,6 +33,12 @@ class Toy(Experiment):
         if self.trace:
             with Path(self.trace).open("a") as file:
                 file.write(f"{task.key}\n")
+        if task["seed"] == self.interrupted:
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(10)
+            except KeyboardInterrupt:
+                return {"value": None}
         return {"value": self.factor * task["seed"] / 3}
 
     def table(self, records):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 from joblib import Parallel, delayed, effective_n_jobs
 from threadpoolctl import threadpool_limits
@@ -76,12 +78,36 @@ def run_tasks(
 def _run(experiment: Experiment, task: Task, ledger: Ledger) -> tuple[Task, Finished]:
     """Run a task and keep what it found."""
     start = perf_counter()
-    with warnings.catch_warnings(), threadpool_limits(1):  # one thread: processes share the cores, sums their order
+    # One thread: processes share the cores, sums their order.
+    with _Interruptions() as interruptions, warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")  # rivals that do not converge are part of the result
         record = experiment.run(task)
+    if interruptions.have_come:
+        raise KeyboardInterrupt
     finished = Finished(record, perf_counter() - start)
     ledger.write(task, finished)
     return task, finished
+
+
+class _Interruptions:
+    """Remembers whether Ctrl-C came: a search that it cuts short returns what it has, and that may not be kept."""
+
+    def __init__(self) -> None:
+        self.have_come = False
+        self.before: Any = None
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():  # no other can see to signals
+            self.before = signal.signal(signal.SIGINT, self._come)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.before is not None:
+            signal.signal(signal.SIGINT, self.before)
+
+    def _come(self, *told: Any) -> None:
+        self.have_come = True
+        raise KeyboardInterrupt
 
 
 class _Clock:
