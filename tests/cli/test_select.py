@@ -53,6 +53,21 @@ def test_progress_is_told_line_by_line_in_a_pipe(selected, mmpca_command, studio
     assert told[-1] == "neighbours: 10 of 10 parts, about 0 s left"
 
 
+@pytest.mark.parametrize("has_store", [False, True])
+def test_an_interruption_before_the_first_cell_says_what_is_kept(
+    mmpca_command, studio, tmp_path, monkeypatch, has_store
+):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mmpca.selection.grid.learn", interrupted)
+    store = ("--store", tmp_path / "cells") if has_store else ()
+    outcome = mmpca_command("select", studio / "X.mtx", *GRID, *store)
+    assert outcome.code == 130
+    kept = f" but finished parts, to {tmp_path / 'cells'}: the same command goes on there" if has_store else ""
+    assert outcome.err == f"interrupted: Nothing was written{kept}.\n"
+
+
 def test_a_store_of_another_seed_is_refused(selected, mmpca_command, studio):
     other = mmpca_command("select", studio / "X.mtx", *GRID, "--store", studio / "store", "--seed", 5)
     assert other.code == 1

@@ -5,8 +5,10 @@ import importlib.util
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -17,6 +19,7 @@ import typer
 from mmpca.cli.commands import COMMANDS
 from mmpca.cli.guard import guarded
 from mmpca.cli.imports import LaterModule, put_off
+from mmpca.cli.interrupts import leave_at_once, raise_interrupts
 from mmpca.cli.tables import write_table
 
 NAMES = [command.__name__ for command in COMMANDS]
@@ -227,6 +230,35 @@ def test_what_happens_to_a_command_becomes_an_exit_code(error, code, message, ca
         guarded(command)()
     assert caught.value.exit_code == code
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of Windows are others")
+def test_ctrl_c_ends_a_command_at_any_moment_without_a_traceback(studio, tmp_path):
+    code = "import sys, mmpca.cli; print('up', flush=True); mmpca.cli.main()"
+    options = ("-q", "6", "-k", "4", "--n-init", "500", "-m", tmp_path / "model")
+    command = [sys.executable, "-c", code, "fit", studio / "X.mtx", *options]
+    for seconds in (0.1, 0.5, 1.0, 2.5):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert process.stdout.readline() == "up\n"
+        time.sleep(seconds)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 130, err
+        assert "Traceback" not in err
+        assert "interrupted" in err
+
+
+def test_ctrl_c_is_left_to_programs_that_have_seen_to_it():
+    def own(number, frame):
+        pass
+
+    before = signal.signal(signal.SIGINT, own)
+    try:
+        leave_at_once()
+        raise_interrupts()
+        assert signal.getsignal(signal.SIGINT) is own
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_an_error_of_the_program_itself_is_not_hidden():

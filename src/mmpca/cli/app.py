@@ -44,8 +44,8 @@ def _root(
         raise typer.Exit(2)
 
 
-def main() -> None:
-    """Run the command line."""
+def run() -> None:
+    """Run the command that the process was started with."""
     # In a process this short, looking for garbage among modules as they load, and at the end, is a tenth of its time.
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     atexit.register(gc.freeze)

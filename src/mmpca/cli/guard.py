@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, TypeVar
 
 import typer
 
 from mmpca.cli.imports import spare_imports
+from mmpca.cli.interrupts import raise_interrupts
 
 FINE, REFUSED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -28,17 +30,25 @@ def guarded(command: Command) -> Command:
     def run(*arguments: Any, **options: Any) -> Any:
         try:
             spare_imports()
+            _load(command)
+            raise_interrupts()
             return command(*arguments, **options)
         except BrokenPipeError:
             raise  # the reader of the output has left: nobody to tell
         except _REFUSALS as error:
             _say("error", _message(error))
             raise typer.Exit(REFUSED) from None
-        except KeyboardInterrupt:
-            _say("interrupted", "Nothing was written.")
+        except KeyboardInterrupt as interrupt:
+            _say("interrupted", str(interrupt) or "Nothing was written.")
             raise typer.Exit(INTERRUPTED) from None
 
     return run  # type: ignore[return-value]
+
+
+def _load(command: Callable[..., Any]) -> None:
+    """Import what a command does, which is in the file of its name, while Ctrl-C still ends the process at once."""
+    if command.__module__.startswith("mmpca.cli.commands."):
+        import_module(f"mmpca.cli.{command.__name__}")
 
 
 def _message(error: BaseException) -> str:

@@ -73,8 +73,12 @@ def run(
 def _watched(search: MMPCASearch, X: Any) -> None:
     """Fit, with a bar on a terminal and a line every few seconds in a pipe."""
     console = screen.err()
-    with _bar(console) if console.is_terminal else _lines(console) as tell:
-        search.fit(X, callback=tell)
+    try:
+        with _bar(console) if console.is_terminal else _lines(console) as tell:
+            search.fit(X, callback=tell)
+    except KeyboardInterrupt:
+        kept = "" if search.store is None else f" but finished parts, to {search.store}: the same command goes on there"
+        raise KeyboardInterrupt(f"Nothing was written{kept}.") from None
 
 
 def _left(now: GridProgress) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 
 from mmpca.counts import Counts
 from mmpca.selection.cells import Cell, Options, Topics, fresh_cell, learn, walk
@@ -52,6 +54,7 @@ class Grid(NamedTuple):
         found = GridFit({}, {}, is_complete=True)
         tell = _Teller(callback, len(self.n_topics) * (len(self.n_clusters) + 2))
         try:
+            _start_workers(n_jobs)
             for n_topics, topics in self._each("topics", _topics, [(k,) for k in self.n_topics], n_jobs, tell):
                 found.topics[n_topics[0]] = topics
             pairs = [(k, q) for k in self.n_topics for q in self.n_clusters]
@@ -76,6 +79,23 @@ class Grid(NamedTuple):
         for task, result in zip(tasks, results, strict=True):
             tell(stage, 1)
             yield task, result
+
+
+def _start_workers(n_jobs: int | None) -> None:
+    """Start processes that ignore Ctrl-C, which on a terminal goes to all of them: this one ends them, without a word.
+
+    joblib keeps them for what comes. They have this from being started while it is ignored here, for a moment.
+    """
+    n_workers = effective_n_jobs(n_jobs)
+    if n_workers == 1 or threading.current_thread() is not threading.main_thread():
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        started = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(int)() for _ in range(n_workers))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    for _ in started:
+        pass
 
 
 def _topics(grid: Grid, n_topics: int) -> Topics:
