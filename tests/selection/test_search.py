@@ -8,6 +8,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from joblib.externals.loky import get_reusable_executor
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
@@ -19,7 +20,7 @@ from mmpca.errors import InterruptedSearchWarning, StoreError
 from mmpca.selection import cells
 from mmpca.selection import grid as grids
 from mmpca.selection.reasons import number
-from mmpca.simulate import simulate_mmpca, sparse_topics
+from mmpca.simulate import paper_design, simulate_mmpca, sparse_topics
 
 TIMES = ("seconds",)
 GRID = {"n_clusters": (2, 3, 4), "n_topics": (2, 3), "random_state": 0}
@@ -396,3 +397,13 @@ def test_a_file_that_is_no_search_is_refused(data, tmp_path):
     (tmp_path / "search.json").write_text("[1, 2]")
     with pytest.raises(StoreError, match=r"search.json is not that of a search"):
         MMPCASearch((2,), (2,), random_state=0, store=tmp_path).fit(data.X)
+
+
+def test_processes_of_an_earlier_search_keep_cells_where_this_one_says(tmp_path, monkeypatch):
+    X = paper_design(n_samples=30, random_state=0).X
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        MMPCASearch((2, 3), (2,), store="grid", n_jobs=2, random_state=0).fit(X)
+        assert (tmp_path / name / "grid" / "fresh-3-2.npz").exists()
+    get_reusable_executor().shutdown(wait=True)

@@ -38,7 +38,8 @@ class Store:
     """Finished parts of one search in a folder; without a folder, nothing is kept."""
 
     def __init__(self, folder: str | os.PathLike[str] | None) -> None:
-        self.folder = None if folder is None else Path(folder)
+        # Absolute: processes that fit cells may have been started in another folder.
+        self.folder = None if folder is None else Path(folder).absolute()
 
     def open(self, belongs_to: dict[str, Any]) -> None:
         """Make the folder, or refuse one that belongs to other data or options."""
