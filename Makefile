@@ -47,9 +47,10 @@ check: lint types contracts test  ## Everything that has to pass
 docs: $(VENV)/installed-dev  ## Build the documentation, offline, its examples run: docs/_build/html/index.html
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
 
-pictures: $(VENV)/installed-dev  ## Draw the pictures of README and documentation anew
+pictures: $(VENV)/installed-dev  ## Draw the pictures of README and documentation anew; needs chromium and chromedriver
 	$(BIN)/python docs/draw_demo.py
 	$(BIN)/python docs/draw_pictures.py
+	$(BIN)/python docs/draw_report.py
 
 bench: $(VENV)/installed-dev  ## Print ratios of time and memory against rivals on the same data: make bench DATA=path
 	$(BIN)/python benchmarks/bench.py $(if $(DATA),--data $(DATA)) $(OPTIONS)

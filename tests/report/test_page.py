@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -220,3 +221,11 @@ def test_a_cluster_uses_topics_that_it_has_more_of_than_others():
     assert used_topics(model) == [[0], [1]]
     model.cluster_topics_ = np.full((2, 3), 1 / 3)
     assert used_topics(model) == [[0, 1, 2], [0, 1, 2]]
+
+
+def test_the_pictures_of_the_documents_exist_and_are_small():
+    folder = Path(__file__).parents[2] / "docs"
+    named = set(re.findall(r"\(images/report/([\w-]+\.png)\)", (folder / "report.md").read_text(encoding="utf-8")))
+    stored = {path.name: path.stat().st_size for path in (folder / "images" / "report").glob("*.png")}
+    assert named == set(stored)
+    assert max(stored.values()) < 200_000

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
-from mmpca.plots.style import COLOURS, EMPHASIS, SEQUENTIAL, new_axes, short_name, tidy_bars
+from mmpca.plots.style import COLOURS, DARK, EMPHASIS, SEQUENTIAL, new_axes, short_name, tidy_bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +48,7 @@ def confusion(known: Sequence[object] | NDArray[Any], clusters: ArrayLike, *, ax
     ax.set_title("rows; shades: share of the class", loc="left", fontsize="medium")
     if table.size <= MOST_NUMBERED:
         for y, x in zip(*table.nonzero(), strict=True):
-            colour = "white" if shares[y, x] > 0.5 else "black"
+            colour = "white" if shares[y, x] > DARK else "black"
             ax.text(x, y, f"{table[y, x]:,}", ha="center", va="center", color=colour, fontsize="small")
     return ax
 

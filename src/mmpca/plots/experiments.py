@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mmpca.plots.evaluation import confusion
 from mmpca.plots.selection import frame
-from mmpca.plots.style import COLOURS, EMPHASIS, MARKERS, SEQUENTIAL, new_figure, tidy
+from mmpca.plots.style import COLOURS, DARK, EMPHASIS, MARKERS, SEQUENTIAL, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -222,7 +222,7 @@ def _choice_map(
     ax.set_yticks(np.arange(len(n_topics)), [str(k) for k in n_topics])
     for (y, x), share in np.ndenumerate(shares):
         if share > 0:
-            colour = "white" if share > 0.5 else "black"
+            colour = "white" if share > DARK else "black"
             ax.text(x, y, f"{100 * share:.0f}", ha="center", va="center", color=colour, fontsize="small")
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mmpca.plots.style import COLOURS, SEQUENTIAL, new_axes, tidy, tidy_bars
+from mmpca.plots.style import COLOURS, DARK, SEQUENTIAL, new_axes, tidy, tidy_bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ def cluster_topics(model: Any, *, ax: Axes | None = None) -> Axes:
     ax.set_title("share of each topic, per cent", loc="left", fontsize="medium")
     if shares.size <= MOST_NUMBERED:
         for (q, k), share in np.ndenumerate(shares):
-            colour = "white" if share > 0.5 else "black"
+            colour = "white" if share > DARK else "black"
             ax.text(k, q, f"{100 * share:.0f}", ha="center", va="center", color=colour, fontsize="small")
     return ax
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.cluster import hierarchy
 
-from mmpca.plots.style import COLOURS, EMPHASIS, MARKERS, SEQUENTIAL, new_axes, tidy
+from mmpca.plots.style import COLOURS, DARK, EMPHASIS, MARKERS, SEQUENTIAL, new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,14 +46,14 @@ def criterion_heatmap(
     ax.set_xlabel("clusters")
     ax.set_ylabel("topics")
     ax.set_title(f"{criterion}: nats behind the best", loc="left", fontsize="medium")
-    middle = np.nanmax(np.log10(1.0 + table)) / 2
+    deepest = max(float(np.nanmax(np.log10(1.0 + table))), 1e-9)
     for (y, x), value in np.ndenumerate(table):
         if np.isfinite(value):
-            colour = "white" if np.log10(1.0 + value) < middle else "black"
+            colour = "white" if np.log10(1.0 + value) < (1 - DARK) * deepest else "black"
             ax.text(x, y, _nats(value), ha="center", va="center", color=colour, fontsize="small")
     y, x = np.unravel_index(np.nanargmin(table), table.shape)
     ax.add_patch(frame(float(x), float(y)))
-    image.set_clim(0.0, max(2 * middle, 1e-9))
+    image.set_clim(0.0, deepest)
     return ax
 
 

@@ -13,6 +13,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 SEQUENTIAL = "Blues"  # white for nothing; its lightness alone tells the order
 EMPHASIS = "#D55E00"
+DARK = 0.68  # of the sequential colours: from here on white is easier to read on them than black
 NAME_LENGTH = 24
 
 
