@@ -117,15 +117,12 @@ def _draw_plane(ax: Axes, shares: Array, groups: NDArray[np.int64]) -> None:
     longest = (np.abs(arrows) / _or_one(np.abs(places).max(axis=0))).max()
     arrows *= 0.95 / _or_one(longest)  # all of them fit
     ax.update_datalim(1.2 * arrows)
-    width, height = _or_one(np.abs(places).max(axis=0)).tolist()
     for k, (x, y) in enumerate(arrows.tolist()):
         ax.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "->", "color": "0.35", "linewidth": 1}, zorder=3)
-        away = 16 / max(
-            float(np.hypot(x / width, y / height)), 1e-9
-        )  # points beyond the tip, which a cluster may cover
-        shift = (away * x / width, away * y / height)
-        style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center", "zorder": 5}
-        ax.annotate(f"topic {k}", (x, y), xytext=shift, fontsize="small", color="0.25", **style)
+        # Beside the tip, away from the middle: a cluster's number may cover the tip itself.
+        style: dict[str, Any] = {"textcoords": "offset points", "ha": "left" if x > 0 else "right", "va": "center"}
+        shift = (10 if x > 0 else -10, 5 if y > 0 else -5)
+        ax.annotate(f"topic {k}", (x, y), xytext=shift, fontsize="small", color="0.25", zorder=5, **style)
     names = ("first discriminant", "second discriminant")[:n_found] + ("most other variation",) * (2 - n_found)
     ax.set_xlabel(f"{names[0]} of the topic shares")
     ax.set_ylabel(names[1])
