@@ -70,7 +70,8 @@
     const head = part.closest("table").tHead.rows[0].cells[part.cellIndex];
     const words = (cell) => (cell.querySelector("button") ?? cell).textContent.trim();
     const names = [...head.querySelectorAll("small")].map((name) => name.textContent).join(", ");
-    const value = part.textContent.trim() || "0";
+    const isShare = part.closest("#heat") !== null && part.cellIndex > 1;
+    const value = isShare ? `${(100 * Number(part.dataset.v)).toFixed(1)} %` : part.textContent.trim() || "0";
     return [part, `${words(part.parentElement.cells[0])}, ${words(head)}${names && ` (${names})`}: ${value}`];
   }
 
