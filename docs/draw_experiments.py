@@ -24,8 +24,8 @@ def main() -> None:
         path = folder / name / f"{name}.csv"
         place = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", flags=re.DOTALL)
         if path.exists() and place.search(text):
-            shown = markdown(make(name).summary(read(path)))
-            text = place.sub(lambda found, shown=shown: f"{found[1]}{shown}{found[2]}", text)
+            shown = f"![The figure of {name}](experiments/{name}.svg)\n\n{markdown(make(name).summary(read(path)))}"
+            text = place.sub(lambda found, shown=shown: f"{found[1]}\n{shown}\n{found[2]}", text)
             shutil.copy(folder / name / f"{name}.svg", FIGURES)
     DOCUMENT.write_text(text, encoding="utf-8")
 

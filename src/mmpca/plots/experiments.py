@@ -245,7 +245,8 @@ def _style(name: str, names: list[str]) -> dict[str, Any]:
     if name == CEILING:
         return {"color": "0.4", "linestyle": ":", "linewidth": 1.5}
     base = name.removesuffix(VARIANT)
-    place = [other for other in names if not other.endswith(VARIANT) and other != CEILING].index(base)
+    # A variant may be there without its base.
+    place = list(dict.fromkeys(other.removesuffix(VARIANT) for other in names if other != CEILING)).index(base)
     colours = (*(colour for colour in COLOURS if colour != "#F0E442"), *MORE_COLOURS)  # yellow is hard to see
     return {
         "color": colours[place % len(colours)],
