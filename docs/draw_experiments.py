@@ -60,7 +60,7 @@ def markdown(table: Table) -> str:
 def shown(value: Any) -> str:
     """Return a value with as many digits as a reader wants."""
     if isinstance(value, float):
-        return f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
+        return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
     return "" if value is None else str(value)
 
 

@@ -52,7 +52,7 @@ def test_tables_and_figures_are_put_into_the_document(script, tmp_path, monkeypa
     monkeypatch.setattr("sys.argv", ["draw_experiments.py", str(tmp_path / "results")])
     script.main()
     text = (tmp_path / "experiments.md").read_text()
-    assert "| 1.00 | MMPCA | 0.43 | 0.43 |\n| 1.00 | multinomial mixture | 0.43 | 0.43 |" in text
+    assert "| 1.000 | MMPCA | 0.432 | 0.432 |\n| 1.000 | multinomial mixture | 0.432 | 0.432 |" in text
     assert (tmp_path / "experiments" / "noise.svg").exists()
     before, after = (re.sub(r"(begin noise -->).*?(<!-- end noise)", "", t, flags=re.DOTALL) for t in (DOCUMENT, text))
     assert before == after  # all else is as it was
