@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from joblib import parallel_config
 from sklearn.exceptions import NotFittedError
 
-from mmpca import MMPCA
+from mmpca import MMPCA, MMPCASearch
 from mmpca.baselines import SphericalKMeans
 from mmpca.evaluation import stability
 from mmpca.evaluation.stability import matched_jaccard
@@ -72,11 +72,24 @@ def test_the_result_does_not_depend_on_the_number_of_jobs_nor_change_the_model(d
     np.testing.assert_array_equal(model.labels_, before)
 
 
-def test_other_clusterers_and_given_starts_can_be_refitted(data):
+def test_other_clusterers_can_be_refitted(data):
     rival = SphericalKMeans(6, random_state=0).fit(data.X)
     assert stability(rival, data.X, n_refits=2, random_state=0).jaccard.shape == (2, 6)
-    started = MMPCA(6, 4, start=data.labels, random_state=0).fit(data.X)
-    assert (stability(started, data.X, n_refits=2, share=0.9, random_state=0).clusters > 0.9).all()
+
+
+def test_a_search_does_not_make_clusters_of_noise_stable():
+    noise = np.random.default_rng(0).multinomial(60, np.full(30, 1 / 30), 80)
+    best = MMPCASearch(4, 2, n_init=1, random_state=0).fit(noise).best_estimator_
+    assert not isinstance(best.start, str)  # a refit from there would find the same again
+    assert not isinstance(best.topics, str)
+    assert "stable" not in stability(best, noise, n_refits=4, random_state=0).verdicts
+
+
+def test_a_small_cluster_may_be_missing_from_a_refit():
+    X = np.vstack([np.tile([9, 1, 0, 0], (30, 1)), [[0, 0, 5, 5]]])
+    model = MMPCA(2, 2, start=np.repeat([0, 1], [30, 1]), random_state=0).fit(X)
+    found = stability(model, X, n_refits=4, share=0.5, random_state=0)
+    assert np.isnan(found.jaccard[:, 1]).any()
 
 
 def test_needs_a_fitted_model(data):

@@ -26,6 +26,8 @@ How = Literal["rows", "counts"]
 # Hennig (2007), of mean Jaccard similarities: below, a cluster is dissolved; from the second on, it is stable.
 DISSOLVED, STABLE = 0.6, 0.75
 
+ANEW = {"topics": "lda", "start": "auto"}  # in place of arrays, which a search gives to its best model
+
 
 @dataclass(frozen=True)
 class Stability:
@@ -155,10 +157,12 @@ def _refit(model: Any, rows: Counts, how: str, share: float, seed: int, labels: 
     rng = np.random.default_rng(seed)
     part, at = _part(rows, how, share, rng)
     again = clone(model)
-    if "random_state" in again.get_params(deep=False):
+    parameters = again.get_params(deep=False)
+    if "random_state" in parameters:
         again.set_params(random_state=int(rng.integers(2**31)))
-    if not isinstance(again.get_params(deep=False).get("start", ""), str):
-        again.set_params(start=np.asarray(again.start)[at])
+    # A refit that starts from the labels or topics of the fit would find them again, whatever the data say.
+    anew = {name: value for name, value in ANEW.items() if not isinstance(parameters.get(name, value), str)}
+    again.set_params(**anew)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OverdispersionWarning)  # the model itself has warned
         others = again.fit(part.to_csr()).labels_
