@@ -62,6 +62,14 @@ def test_the_choice_of_a_search_is_told(page, tmp_path):
     assert "6 clusters and 4 topics, by the criterion predictive" in text
 
 
+def test_a_choice_is_no_clearer_on_the_page_than_the_search_said(page, tmp_path):
+    cells = tmp_path / "cells.csv"
+    head = "n_clusters,n_topics,predictive,predictive_error"
+    cells.write_text(f"{head}\n6,3,-140.0,30.0\n6,4,-100.0,0.0\n")
+    text = page("--results", cells)
+    assert "the number of topics is likely: 3 topics are 40 nats (standard error 30) worse" in text
+
+
 def test_new_rows_are_predicted(page, mmpca_command, studio, tmp_path):
     assert mmpca_command("simulate", tmp_path / "new.mtx", "--rows", 15, "--seed", 9).code == 0
     assert "not those that were fitted" in page("--data", tmp_path / "new.mtx")

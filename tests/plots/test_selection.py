@@ -94,3 +94,10 @@ def test_without_matplotlib_the_remedy_is_named():
     script = "import sys; sys.modules['matplotlib'] = None\nfrom mmpca.plots import style\nstyle.new_axes(None)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert 'ImportError: Figures need matplotlib. Install it with: pip install "mmpca[plots]"' in done.stderr
+
+
+@pytest.mark.parametrize("draw", [plots.criterion_heatmap, plots.criterion_curves])
+def test_the_results_of_a_search_by_icl_are_drawn_as_they_are(draw):
+    results = {name: column for name, column in RESULTS.items() if name != "predictive"}
+    ax = draw(results)
+    assert "icl" in ax.get_title(loc="left") + ax.get_ylabel()

@@ -242,6 +242,6 @@ def axe(tmp_path_factory):
     """Return the script of axe-core, fetched for these tests alone."""
     npm = found_or_skipped("npm")
     folder = tmp_path_factory.mktemp("axe")
-    subprocess.run([npm, "pack", "--silent", "axe-core@4.10"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([npm, "pack", "--silent", "axe-core@4.10.3"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     with tarfile.open(next(folder.glob("*.tgz"))) as archive:
         return archive.extractfile("package/axe.min.js").read().decode("utf-8")

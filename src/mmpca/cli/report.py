@@ -17,7 +17,7 @@ from mmpca.errors import InputFileError
 from mmpca.model import MMPCA, ModelFile, read_model
 from mmpca.report import write_report
 
-RESULT_COLUMNS: tuple[str, ...] = ("n_clusters", "n_topics", "predictive", "icl", "wins")
+RESULT_COLUMNS: tuple[str, ...] = ("n_clusters", "n_topics", "predictive", "predictive_error", "icl", "wins")
 
 
 class Sources(NamedTuple):

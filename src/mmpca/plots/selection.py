@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 def criterion_heatmap(
-    results: Mapping[str, ArrayLike], *, criterion: str = "predictive", ax: Axes | None = None
+    results: Mapping[str, ArrayLike], *, criterion: str | None = None, ax: Axes | None = None
 ) -> Axes:
     """Draw a criterion over (Q, K), as nats behind the best cell, which is framed.
 
@@ -26,14 +26,15 @@ def criterion_heatmap(
     ----------
     results : mapping
         `MMPCASearch.results_`, or any table with the columns `n_clusters`, `n_topics` and the criterion.
-    criterion : str, default="predictive"
-        Column to draw; larger is better.
+    criterion : str, optional
+        Column to draw, larger is better; by default "predictive" if there is such a column, else "icl".
     ax : Axes, optional
 
     Returns
     -------
     Axes
     """
+    criterion = _criterion(results) if criterion is None else criterion
     n_clusters, n_topics, behind = _behind(results, criterion)
     rows, columns = np.unique(n_topics), np.unique(n_clusters)
     table = np.full((len(rows), len(columns)), np.nan)
@@ -57,23 +58,22 @@ def criterion_heatmap(
     return ax
 
 
-def criterion_curves(
-    results: Mapping[str, ArrayLike], *, criterion: str = "predictive", ax: Axes | None = None
-) -> Axes:
+def criterion_curves(results: Mapping[str, ArrayLike], *, criterion: str | None = None, ax: Axes | None = None) -> Axes:
     """Draw a criterion over the number of clusters, a curve for each number of topics, the maximum marked.
 
     Parameters
     ----------
     results : mapping
         As in `criterion_heatmap`.
-    criterion : str, default="predictive"
-        Column to draw; larger is better.
+    criterion : str, optional
+        Column to draw, larger is better; by default "predictive" if there is such a column, else "icl".
     ax : Axes, optional
 
     Returns
     -------
     Axes
     """
+    criterion = _criterion(results) if criterion is None else criterion
     n_clusters, n_topics, behind = _behind(results, criterion)
     ax = new_axes(ax)
     for number, k in enumerate(np.unique(n_topics)):
@@ -130,6 +130,11 @@ def dendrogram(path: Any, *, names: Sequence[str] | None = None, ax: Axes | None
     ax.set_ylabel("loss of the bound, nats")
     tidy(ax)
     return ax
+
+
+def _criterion(results: Mapping[str, ArrayLike]) -> str:
+    """Return the criterion to draw where none is named."""
+    return "predictive" if "predictive" in results else "icl"
 
 
 def _behind(results: Mapping[str, ArrayLike], criterion: str) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:

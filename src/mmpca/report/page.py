@@ -17,6 +17,7 @@ from mmpca.report import origin
 from mmpca.report.clusters import clusters_of, topics_of
 from mmpca.report.confusion import confusion_of
 from mmpca.report.data import counts_of
+from mmpca.report.quality import quality_of
 from mmpca.report.rows import Margins, listed_rows, margins_of, telling_rows
 from mmpca.report.search import choice_of, curve_of
 from mmpca.report.subject import Subject, check_subject
@@ -99,14 +100,15 @@ def contents_of(
     """Return what the template fills in; a page that is served need not list the rows, the server has them."""
     rows = [] if margins is None else telling_rows(subject, margins)
     choice, confusion = choice_of(search), confusion_of(subject)
-    clusters = clusters_of(subject)
+    clusters, quality = clusters_of(subject), quality_of(subject)
     listed = [] if served else listed_rows(subject, margins, [row.place for row in rows])
     return {
         "title": heading(title),
         "served": served,
         "model": subject.model,
         "summary": summary_of(subject, margins, choice, confusion),
-        "checks": checks_of(subject),
+        "checks": checks_of(subject) + ([] if quality is None else [quality.check]),
+        "quality": quality,
         "counts": counts_of(subject),
         "clusters": clusters,
         "topics": topics_of(subject),

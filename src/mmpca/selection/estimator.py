@@ -48,7 +48,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
     criterion : {"predictive", "icl"}, default="predictive"
         What decides, larger is better: "predictive" takes the number of topics that predicts held-out counts best,
         and for it the number of clusters with the best bound after a price for their parameters; "icl" is that of the
-        paper. All criteria are in `results_`.
+        paper. `results_` has both, the first where counts were predicted.
     n_init : int or "auto", default="auto"
         Fresh starts of each cell; by default at most 4, no more when 2 in a row are no better.
     topic_prior : float, default=1.0
