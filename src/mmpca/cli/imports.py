@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextlib import suppress
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -42,7 +43,11 @@ def _load(module: LaterModule) -> None:
     assert spec is not None
     assert spec.loader is not None
     module.__package__, module.__path__ = spec.parent, list(spec.submodule_search_locations or [])
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del module.__path__  # the next who asks tries again
+        raise
     module.__class__ = ModuleType  # type: ignore[assignment]
 
 
@@ -53,7 +58,9 @@ def spare_imports() -> None:
     if "pandas" not in sys.modules and "sklearn" not in sys.modules:
         sys.modules["pandas"] = None  # type: ignore[assignment]  # as if it were not installed
         try:
-            import_module("sklearn.utils.fixes")
+            # A private part of scikit-learn: where it has moved, starting takes longer, and nothing else.
+            with suppress(ImportError):
+                import_module("sklearn.utils.fixes")
         finally:
             del sys.modules["pandas"]
 
