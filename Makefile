@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-REFERENCE ?= ../shared/reference
+REFERENCE ?=
 # Of `make accuracy`: data sets for each cell, processes, labelled data sets, finished results.
 SEEDS ?= 5
 JOBS ?= 2
@@ -56,11 +56,12 @@ bench: $(VENV)/installed-dev  ## Print ratios of time and memory against rivals 
 	$(BIN)/python benchmarks/bench.py $(if $(DATA),--data $(DATA)) $(OPTIONS)
 
 parity: $(VENV)/installed-dev  ## Compare with runs of the authors' R package: make parity REFERENCE=path
+	@test -n "$(REFERENCE)" || { echo "Say where runs of the R package are: make parity REFERENCE=path"; exit 2; }
 	$(BIN)/python benchmarks/parity.py $(REFERENCE)
 
 accuracy: $(VENV)/installed-dev  ## Compare labels with the truth, resumable: make accuracy SEEDS=5 JOBS=2 DATA=path
 	$(BIN)/python benchmarks/accuracy.py --seeds $(SEEDS) --jobs $(JOBS) --results $(RESULTS) \
-	    $(if $(DATA),--data $(DATA)) $(if $(wildcard $(REFERENCE)),--reference $(REFERENCE)) $(OPTIONS)
+	    $(if $(DATA),--data $(DATA)) $(if $(REFERENCE),--reference $(REFERENCE)) $(OPTIONS)
 
 selection-study: $(VENV)/installed-dev  ## See how often the criteria choose the true (Q, K), resumable
 	$(BIN)/python benchmarks/selection_study.py --jobs $(JOBS) $(OPTIONS)
