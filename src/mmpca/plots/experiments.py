@@ -127,7 +127,7 @@ def choice_maps(
     n_clusters, n_topics : sequence of int
         The grid.
     truth : pair of int
-        The true cell.
+        The true cell; a grid without it has no frame.
     figure : Figure, optional
 
     Returns
@@ -142,7 +142,8 @@ def choice_maps(
     for (row, criterion), (column, balance) in product(enumerate(criteria), enumerate(balances)):
         ax = axes[row, column]
         _choice_map(ax, counts[criterion, balance], n_clusters, n_topics)
-        ax.add_patch(frame(n_clusters.index(truth[0]), n_topics.index(truth[1])))
+        if truth[0] in n_clusters and truth[1] in n_topics:
+            ax.add_patch(frame(n_clusters.index(truth[0]), n_topics.index(truth[1])))
         ax.set_title(f"{criterion}, $\\lambda$ = {balance:g}", loc="left", fontsize="medium")
         ax.set_xlabel("clusters" if row == len(criteria) - 1 else "")
         ax.set_ylabel("topics" if column == 0 else "")
