@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from mmpca.experiments.experiment import Table
-
-
-def select(table: Table, **where: Any) -> Table:
-    """Return the rows whose columns have the given values.
-
-    Examples
-    --------
-    >>> select({"n": [1, 2, 1], "ari": [0.5, 0.6, 0.7]}, n=1)
-    {'n': [1, 1], 'ari': [0.5, 0.7]}
-    """
-    n_rows = len(next(iter(table.values()), []))
-    is_wanted = [all(table[name][i] == value for name, value in where.items()) for i in range(n_rows)]
-    return {name: list(compress(column, is_wanted)) for name, column in table.items()}
 
 
 def group_means(table: Table, value: str, *, rows: Sequence[str], across: Sequence[str]) -> Table:
