@@ -4,14 +4,18 @@ import html
 import http.client
 import re
 import socket
+import warnings
 from threading import Thread
 from urllib.parse import urlencode, urlsplit
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from mmpca.report import Explorer
 from mmpca.report.listing import PER_PAGE, Query, read_query
+from mmpca.report.rows import EVIDENCE_SHOWN, rows_with_reasons
+from mmpca.report.subject import check_subject
 
 NAMES = [f"letter {i}" for i in range(120)]
 
@@ -105,6 +109,26 @@ def test_rows_are_found_by_name_text_and_label_in_any_case(explorer, study):
 def test_rows_come_with_their_reasons(explorer):
     _, text = listed(explorer, find="letter 5")
     assert text.count('class="evidence"') == text.count("<li id=")
+
+
+def test_requests_leave_the_warnings_of_other_threads_alone(explorer, monkeypatch):
+    changed = []
+    monkeypatch.setattr(warnings.catch_warnings, "__enter__", lambda self: changed.append(self))
+    monkeypatch.setattr(warnings.catch_warnings, "__exit__", lambda self, *error: None)
+    monkeypatch.setattr(warnings, "filterwarnings", lambda *given, **more: changed.append(given))
+    assert 'class="evidence"' in listed(explorer, find="letter 5")[1]
+    assert changed == []
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.parametrize("stabilize", [None, "sqrt"])
+def test_reasons_are_those_that_the_model_gives(study, stabilize):
+    model = clone(study.model).set_params(stabilize=stabilize, n_init=1).fit(study.X)
+    subject = check_subject(model, study.X)
+    rows = rows_with_reasons(subject, [3, 50], "found")
+    for row, why in zip(rows, model.explain(study.X, [3, 50], n_features=EVIDENCE_SHOWN), strict=True):
+        assert row.margin == pytest.approx(why.margin)
+        assert [part.nats for part in row.speak_for] == pytest.approx([part.nats for part in why.evidence_for])
 
 
 def test_what_is_asked_for_is_shown_and_not_obeyed(explorer):

@@ -475,14 +475,9 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         True
         """
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        prior = float(self.topic_prior)
-        partition = explanation.Partition(self.cluster_counts_, self.labels_, self.components_, prior)
-        mixture = explanation.Mixture(
-            self.components_, self.cluster_topics_, self.weights_, self.overdispersion_, names, partition
-        )
         counts = self._counts(X, reset=False)
         with_gains = rows is not None if gains is None else bool(gains)
+        mixture = explanation.mixture_of(self)
         return explanation.explain(
             counts, mixture, rows=rows, labels=labels, n_features=n_features, with_gains=with_gains
         )

@@ -14,7 +14,7 @@ another cluster, with everything maximised anew, is told beside them (:mod:`mmpc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,9 @@ from scipy.special import softmax
 from mmpca.counts import Counts
 from mmpca.model import prediction
 from mmpca.model.gains import OUTSIDE, Joins, Partition, joins, membership
+
+if TYPE_CHECKING:
+    from mmpca.model.estimator import MMPCA
 
 Array = NDArray[np.float64]
 Verdict = Literal["clear", "likely", "borderline"]
@@ -142,6 +145,13 @@ class Mixture(NamedTuple):
     overdispersion: float
     feature_names: Sequence[str] | NDArray[Any] | None
     partition: Partition
+
+
+def mixture_of(model: MMPCA) -> Mixture:
+    """Return what explanations need of a fitted model."""
+    names = getattr(model, "feature_names_in_", None)
+    partition = Partition(model.cluster_counts_, model.labels_, model.components_, float(model.topic_prior))
+    return Mixture(model.components_, model.cluster_topics_, model.weights_, model.overdispersion_, names, partition)
 
 
 def select_rows(rows: ArrayLike | None, n_rows: int) -> NDArray[np.intp]:

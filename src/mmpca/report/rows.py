@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmpca.model.explanation import Evidence, Explanation
-from mmpca.report.subject import Subject, without_name_warnings
+from mmpca.counts import as_counts
+from mmpca.model.explanation import Evidence, Explanation, explain, mixture_of
+from mmpca.report.subject import Subject, counts_for
 from mmpca.report.words import TEXT_LENGTH, nats, percent, shown
 
 EVIDENCE_SHOWN = 5
@@ -119,10 +120,14 @@ def listed_rows(subject: Subject, margins: Margins | None, always: list[int]) ->
 
 
 def _explain(subject: Subject, rows: NDArray[np.intp], n_features: int) -> list[Explanation]:
-    """Explain the clusters that the report gives to rows."""
+    """Explain the clusters that the report gives to rows.
+
+    The rows were checked at the door. `model.explain` would warn that they have no names, and to silence that would
+    change the warnings of all threads of a server.
+    """
     assert subject.X is not None
-    with without_name_warnings():
-        return subject.model.explain(subject.X[rows], labels=subject.clusters[rows], n_features=n_features)
+    counts = counts_for(subject.model, as_counts(subject.X[rows], empty_rows="allow"))
+    return explain(counts, mixture_of(subject.model), labels=subject.clusters[rows], n_features=n_features)
 
 
 def _unexplained(cluster: int) -> Explanation:

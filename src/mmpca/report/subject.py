@@ -84,9 +84,14 @@ def check_subject(
     return Subject(model, matrix, clusters, is_fitted_data, known, texts, row_names)
 
 
+def counts_for(model: MMPCA, counts: Counts) -> Counts:
+    """Return counts as the model sees them."""
+    return square_root(counts) if model.stabilize == "sqrt" else counts
+
+
 @contextmanager
 def without_name_warnings() -> Iterator[None]:
-    """Let a sparse matrix, which has no names, pass for columns in the order of the fit."""
+    """Let a sparse matrix, which has no names, pass for columns in the order of the fit; not safe among threads."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         yield
@@ -105,5 +110,5 @@ def _is_fitted(model: MMPCA, counts: Counts) -> bool:
     """Tell whether rows were fitted: clusters of other rows would not have the very same sums."""
     if counts.n_rows != len(model.labels_):
         return False
-    fitted = square_root(counts) if model.stabilize == "sqrt" else counts
-    return bool(np.array_equal(fitted.group_sums(model.labels_, model.n_clusters), model.cluster_counts_))
+    seen = counts_for(model, counts)
+    return bool(np.array_equal(seen.group_sums(model.labels_, model.n_clusters), model.cluster_counts_))
