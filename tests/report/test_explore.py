@@ -5,7 +5,7 @@ import http.client
 import re
 import socket
 import warnings
-from threading import Thread
+from threading import Event, Thread
 from urllib.parse import urlencode, urlsplit
 
 import numpy as np
@@ -164,6 +164,50 @@ def test_requests_under_another_name_are_refused(explorer, host):
 
 def test_this_machine_may_go_by_its_name(explorer):
     assert ask(explorer, Host=f"localhost:{urlsplit(explorer.url).port}")[0].status == 200
+
+
+def test_at_the_usual_port_the_host_goes_without_it(study, monkeypatch):
+    with Explorer(study.model) as explorer:
+        monkeypatch.setattr(explorer._server, "server_port", 80)
+        path = urlsplit(explorer.url).path
+        for host in ("127.0.0.1", "localhost", "127.0.0.1:80", "localhost:80"):
+            assert explorer.answer(host, path)[0] == 200
+        for host in ("evil.example", "127.0.0.1:8080", "", None):
+            assert explorer.answer(host, path)[0] == 403
+
+
+def test_a_reader_who_leaves_before_the_answer_is_not_worth_a_word(study, monkeypatch, caplog, capfd):
+    is_asked, has_left, is_over = Event(), Event(), Event()
+
+    def slow(host, path):
+        is_asked.set()
+        assert has_left.wait(30)
+        return 200, "x" * 50_000_000  # more than the buffers of the connection hold
+
+    with start(study.model) as explorer:
+        monkeypatch.setattr(explorer, "answer", slow)
+        finish = explorer._server.shutdown_request
+        monkeypatch.setattr(explorer._server, "shutdown_request", lambda request: (finish(request), is_over.set()))
+        with socket.create_connection(("127.0.0.1", urlsplit(explorer.url).port), timeout=30) as reader:
+            reader.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert is_asked.wait(30)
+        has_left.set()
+        assert is_over.wait(30)
+    assert caplog.records == []
+    assert capfd.readouterr().err == ""
+
+
+def test_faults_of_the_work_are_logged_and_not_blamed_on_the_address(study, monkeypatch, caplog):
+    def fail(query):
+        raise ValueError("a fault of the model")
+
+    with start(study.model) as explorer:
+        monkeypatch.setattr(explorer._rows, "page", fail)
+        with pytest.raises(http.client.RemoteDisconnected):
+            ask(explorer, "rows")
+        assert ask(explorer)[0].status == 200
+    assert "a fault of the model" in caplog.text
+    assert urlsplit(explorer.url).path.strip("/") not in caplog.text
 
 
 def test_only_reading_is_possible(explorer):

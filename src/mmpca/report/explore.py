@@ -6,8 +6,10 @@ header has to name this server, so that a page from elsewhere cannot reach it un
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
+import sys
 from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -22,7 +24,10 @@ from mmpca.report.rows import margins_of
 from mmpca.report.subject import check_subject
 from mmpca.selection import MMPCASearch
 
+logger = logging.getLogger("mmpca")
+
 LOOPBACK = "127.0.0.1"
+HTTP_PORT = 80  # which browsers leave out of the Host header
 _HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
     "Cache-Control": "no-store",
@@ -112,16 +117,20 @@ class Explorer:
 
     def answer(self, host: str | None, path: str) -> tuple[int, str]:
         """Return status and page for a request."""
-        if host not in (f"{LOOPBACK}:{self._server.server_port}", f"localhost:{self._server.server_port}"):
+        if host not in _own_hosts(self._server.server_port):
             return 403, _message("This page answers only under the address that was printed.")
-        asked = urlsplit(path)
+        try:
+            asked = urlsplit(path)
+            query = read_query(asked.query)
+        except ValueError:
+            return 400, _message("This address cannot be read.")
         _, token, *rest = asked.path.split("/") if asked.path.count("/") > 1 else ("", "", "")
         if not secrets.compare_digest(token.encode(), self._token.encode()):
             return 403, _message("This is not the address that was printed when the server was started.")
         if rest == [""]:
             return 200, self._report
         if rest == ["rows"]:
-            return 200, self._listing(read_query(asked.query))
+            return 200, self._listing(query)
         return 404, _message("There is no such page.")
 
     def _listing(self, asked: Query) -> str:
@@ -146,6 +155,12 @@ class _Server(ThreadingHTTPServer):
     allow_reuse_address = os.name == "posix"
     explorer: Explorer
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log what went wrong, unless the reader went away before the answer was told."""
+        error = sys.exception()
+        if not isinstance(error, ConnectionError):
+            logger.error("A request could not be answered.", exc_info=error)
+
 
 class _Handler(BaseHTTPRequestHandler):
     """Answers GET and HEAD; other methods are refused by the class above."""
@@ -165,10 +180,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, *, with_body: bool) -> None:
         assert isinstance(self.server, _Server)
         hosts = self.headers.get_all("Host", [])
-        try:
-            status, page = self.server.explorer.answer(hosts[0] if len(hosts) == 1 else None, self.path)
-        except ValueError:  # an address that cannot be read
-            status, page = 400, _message("This address cannot be read.")
+        status, page = self.server.explorer.answer(hosts[0] if len(hosts) == 1 else None, self.path)
         body = page.encode("utf-8")
         self.send_response(status)
         for name, value in _HEADERS.items():
@@ -177,6 +189,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if with_body:
             self.wfile.write(body)
+
+
+def _own_hosts(port: int) -> set[str]:
+    """Return what the Host header of a request to this server may say."""
+    names = {LOOPBACK, "localhost"}
+    return {f"{name}:{port}" for name in names} | (names if port == HTTP_PORT else set())
 
 
 def _message(told: str) -> str:
