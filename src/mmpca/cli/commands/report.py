@@ -55,7 +55,7 @@ def report(
     """Write one HTML page about a model, to look at and to send: clusters, topics, rows, and how they were found.
 
     The page needs no network and no other file. Labels and texts go by the order of the rows;
-    labels in a table with a column "row" go by the rows' names where these are the same.
+    labels in a table with a column "row" go by the rows' names, and a table with only some of them is refused.
 
     For example:
 
