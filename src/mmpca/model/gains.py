@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmpca import engine
-from mmpca.counts import Counts, as_counts
+from mmpca.counts import Counts
+from mmpca.topics import known_counts
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int32]
@@ -76,16 +77,6 @@ def joins(rows: Counts, clusters: Labels, partition: Partition) -> Joins:
     """
     is_known = partition.topics.max(axis=0) > 0  # (V,)
     state = engine.of_sums(partition.counts, partition.sizes, beta=partition.topics, alpha=float(partition.topic_prior))
-    state = state._replace(rows=_with_features(rows, is_known), labels=np.asarray(clusters, dtype=np.int32))
+    state = state._replace(rows=known_counts(rows, partition.topics), labels=np.asarray(clusters, dtype=np.int32))
     slopes = np.where(is_known[:, None], state.tables[:, : state.n_clusters], 0.0)
     return Joins(*engine.joins(state), slopes)
-
-
-def _with_features(rows: Counts, is_known: NDArray[np.bool_]) -> Counts:
-    """Return rows without the counts of other features."""
-    if is_known[rows.indices].all():
-        return rows
-    X = rows.to_csr().copy()
-    X.data[~is_known[X.indices]] = 0
-    X.eliminate_zeros()
-    return as_counts(X, empty_rows="allow")

@@ -5,7 +5,7 @@ from mmpca.topics.folds import fold_counts, predicted_rows
 from mmpca.topics.lda import LDAFit, fit_lda, learn_topics
 from mmpca.topics.prior import PriorChoice, choose_row_prior
 from mmpca.topics.rows import topic_shares
-from mmpca.topics.splits import Split, held_out_score, split_counts
+from mmpca.topics.splits import Split, held_out_score, known_counts, split_counts
 
 __all__ = [
     "LDA",
@@ -16,6 +16,7 @@ __all__ = [
     "fit_lda",
     "fold_counts",
     "held_out_score",
+    "known_counts",
     "learn_topics",
     "predicted_rows",
     "split_counts",
