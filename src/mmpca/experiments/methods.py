@@ -13,9 +13,8 @@ from mmpca.counts import as_counts
 from mmpca.evaluation import agreement, all_methods
 from mmpca.experiments.experiment import Record
 from mmpca.model.prediction import joint_log_likelihood
+from mmpca.plots.experiments import CEILING
 from mmpca.simulate import Simulation
-
-CEILING = "true parameters"
 
 # By the kind of their task. A Gaussian mixture goes before k-means in the shares that it has found.
 FAMILIES: Mapping[str, Sequence[str]] = {

@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
+from mmpca.evaluation.stability import DISSOLVED, STABLE
 from mmpca.plots.style import COLOURS, DARK, EMPHASIS, SEQUENTIAL, new_axes, short_name, tidy_bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_NUMBERED = 400  # cells of the table that can bear a number each
-# Mean Jaccard similarities (Hennig 2007) below which a cluster is dissolved, and from which on it is stable.
-DISSOLVED, STABLE = 0.6, 0.75
 
 
 def confusion(known: Sequence[object] | NDArray[Any], clusters: ArrayLike, *, ax: Axes | None = None) -> Axes:
