@@ -51,5 +51,5 @@ def _check(told: Summary) -> tuple[str, str]:
         return "fine", f"Of the 25 leading features of each topic, {percent(told.diversity)} are distinct."
     return "care", (
         f"The topics share many features: of the 25 leading ones of each, {percent(told.diversity)} are distinct. "
-        "Fewer topics may say the same."
+        "Those that all rows have lead several topics: the lift tells the others."
     )
