@@ -70,15 +70,15 @@ def command(*arguments: str) -> dict[str, float]:
 
     from mmpca.cli import guard, main
 
-    prepare, seconds = guard.spare_imports, list[float]()
+    go_on, seconds = guard.raise_interrupts, list[float]()
 
-    def prepare_and_watch() -> None:
-        prepare()
+    def watch_and_go_on() -> None:
         from mmpca.cli.fitting import MMPCA  # not before: the command decides what is imported, and how
 
         MMPCA.fit = timed(MMPCA.fit, seconds)
+        go_on()
 
-    guard.spare_imports = prepare_and_watch
+    guard.raise_interrupts = watch_and_go_on  # called when all that the command needs is imported
     sys.argv = ["mmpca", *arguments]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
         main()

@@ -15,10 +15,13 @@ from types import ModuleType
 import numpy as np
 import pytest
 import typer
+from typer.testing import CliRunner
 
+from mmpca.cli.app import app, commands_of, new_app
 from mmpca.cli.commands import COMMANDS
+from mmpca.cli.docstrings import unread
 from mmpca.cli.guard import guarded
-from mmpca.cli.imports import LaterModule, put_off
+from mmpca.cli.imports import LaterModule, left_out, put_off
 from mmpca.cli.interrupts import leave_at_once, raise_interrupts
 from mmpca.cli.tables import write_table
 
@@ -65,7 +68,8 @@ try:
     app(["predict", {str(studio / "X.mmpca")!r}, {str(studio / "X.mtx")!r}])
 except SystemExit as end:
     later = [name for name, module in sys.modules.items() if type(module).__name__ == "LaterModule"]
-    print(end.code, "pandas" in sys.modules, "sklearn.cluster" in sys.modules, "scipy.stats" in later)
+    loaded = [name for name in ("pandas", "coverage", "sklearn.cluster") if name in sys.modules]
+    print(end.code, loaded, "scipy.stats" in later, "yaml" in later or "yaml" not in sys.modules)
 import scipy.stats
 print(scipy.stats.norm.cdf(0.0), "scipy.stats._morestats" in sys.modules, type(scipy.stats).__name__)
 import pandas
@@ -73,7 +77,7 @@ print(pandas.DataFrame([[1]]).shape)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-3:] == ["0 False False True", "0.5 True module", "(1, 1)"]
+    assert done.stdout.splitlines()[-3:] == ["0 [] True True", "0.5 True module", "(1, 1)"]
 
 
 def test_what_is_put_off_is_loaded_by_its_first_use(monkeypatch):
@@ -94,6 +98,76 @@ def test_what_is_put_off_is_loaded_by_its_first_use(monkeypatch):
         module.nothing  # noqa: B018
     put_off("somewhere.colorsys")
     assert sys.modules["somewhere.colorsys"] is module
+
+
+def test_a_module_that_stands_alone_can_be_put_off(monkeypatch):
+    monkeypatch.delitem(sys.modules, "colorsys")
+    put_off("colorsys")
+    assert type(sys.modules["colorsys"]) is LaterModule
+    assert sys.modules["colorsys"].rgb_to_hsv(1, 1, 1) == (0.0, 0.0, 1)
+
+
+def test_what_is_left_out_seems_not_to_be_installed_until_the_end(monkeypatch):
+    monkeypatch.delitem(sys.modules, "colorsys")
+    with left_out("colorsys"), pytest.raises(ImportError):
+        importlib.import_module("colorsys")
+    assert "colorsys" not in sys.modules
+    loaded = importlib.import_module("colorsys")
+    with left_out("colorsys"):
+        assert importlib.import_module("colorsys") is loaded
+    assert sys.modules["colorsys"] is loaded
+
+
+def test_a_docstring_is_read_only_for_more_than_a_note():
+    read = []
+
+    class Reader:
+        def __init__(self, function, role="func"):
+            read.append(role)
+            self.sections = {"Notes": ["old"], "Parameters": ["x"]}
+
+        def __getitem__(self, name):
+            return self.sections[name]
+
+        def __str__(self):
+            return f"signature\n{self.sections}"
+
+    def function():
+        """Say it."""
+
+    doc = unread(Reader)(function)
+    doc["Notes"].append("new")
+    assert (str(doc), read) == ("\nSay it.", [])
+    doc = unread(Reader)(function, role="meth")
+    assert doc["Parameters"] == ["x"]
+    doc["Notes"].append("new")
+    assert (str(doc), read) == ("signature\n{'Notes': ['old', 'new'], 'Parameters': ['x']}", ["meth"])
+    with pytest.raises(AttributeError):
+        doc.nothing  # noqa: B018
+
+
+def test_scipy_that_was_loaded_without_its_notes_computes_and_explains_itself():
+    code = """
+import sys
+from mmpca.cli.imports import spared_imports
+with spared_imports():
+    import scipy.linalg, scipy.special
+from scipy._lib import _docscrape
+print(_docscrape.FunctionDoc.__module__, float(scipy.special.xlogy(0, 0)), float(scipy.linalg.det([[2.0]])))
+print("Compute the inverse of a matrix" in scipy.linalg.inv.__doc__, "Parameters" in scipy.linalg.inv.__doc__)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["scipy._lib._docscrape 0.0 2.0", "True True"]
+
+
+def test_only_a_command_that_is_named_is_made_ready():
+    fit = next(command for command in COMMANDS if command.__name__ == "fit")
+    assert list(commands_of(["fit", "--help"])) == [fit]
+    for arguments in ([], ["--help"], ["fti"], ["--version", "fit"]):
+        assert commands_of(arguments) is COMMANDS
+    told = [CliRunner().invoke(made, ["fit", "--help"]).output for made in (app, new_app([fit]))]
+    assert told[0] == told[1]
 
 
 @pytest.mark.parametrize(("typed", "offered"), [("mmpca pre", "predict"), ("mmpca fit --algo", "--algorithm")])

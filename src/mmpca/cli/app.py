@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import atexit
 import gc
+import sys
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
@@ -13,23 +15,27 @@ from mmpca.cli.guard import guarded
 
 OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
-app = typer.Typer(
-    name="mmpca",
-    help="""Cluster count data through a mixture of multinomial PCA.
+
+def new_app(commands: Sequence[Callable[..., None]]) -> typer.Typer:
+    """Return the app of some commands."""
+    made = typer.Typer(
+        name="mmpca",
+        help="""Cluster count data through a mixture of multinomial PCA.
 
     A first path: mmpca demo, then mmpca inspect, select, fit, predict and explain on data of your own;
     mmpca COMMAND --help shows examples.
 
     Exit codes: 0 fine; 1 input or result refused; 2 wrong usage; 130 interrupted.
     """,
-    rich_markup_mode="rich",
-    pretty_exceptions_show_locals=False,
-)
-for _command in COMMANDS:
-    app.command()(guarded(_command))
+        rich_markup_mode="rich",
+        pretty_exceptions_show_locals=False,
+    )
+    made.callback(invoke_without_command=True)(_root)
+    for command in commands:
+        made.command()(guarded(command))
+    return made
 
 
-@app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and leave.", is_eager=True)] = False,
@@ -44,9 +50,18 @@ def _root(
         raise typer.Exit(2)
 
 
+app = new_app(COMMANDS)
+
+
+def commands_of(arguments: Sequence[str]) -> Sequence[Callable[..., None]]:
+    """Return the commands that arguments can mean: one where it is named first, or else all."""
+    return [command for command in COMMANDS if arguments[:1] == [command.__name__]] or COMMANDS
+
+
 def run() -> None:
     """Run the command that the process was started with."""
     # In a process this short, looking for garbage among modules as they load, and at the end, is a tenth of its time.
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     atexit.register(gc.freeze)
-    app()
+    # So would making ready the options of commands that are not asked for.
+    new_app(commands_of(sys.argv[1:]))()

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import typer
 
-from mmpca.cli.imports import spare_imports
+from mmpca.cli.imports import spared_imports
 from mmpca.cli.interrupts import raise_interrupts
 
 FINE, REFUSED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -29,8 +29,8 @@ def guarded(command: Command) -> Command:
     @functools.wraps(command)
     def run(*arguments: Any, **options: Any) -> Any:
         try:
-            spare_imports()
-            _load(command)
+            with spared_imports():
+                _load(command)
             raise_interrupts()
             return command(*arguments, **options)
         except BrokenPipeError:

@@ -1,22 +1,26 @@
 """Imports that a command can do without: they would take longer than reading its input.
 
 scikit-learn imports pandas, which it finds by itself where it gets a data frame, and ``scipy.stats``, which only some
-of its parts use; a wildcard import in SciPy makes NumPy load all its parts, down to the Fortran tools. Together this is
-half of the time that it takes to start. What is put off here is loaded at the first use.
+of its parts use; a wildcard import in SciPy makes NumPy load all its parts, down to the Fortran tools; numba imports
+coverage, where that is installed, and a reader of settings that few have. Together this is half of the time that it
+takes to start. What is put off here is loaded at the first use.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-PUT_OFF = ("numpy.f2py", "numpy.ma", "numpy.testing", "scipy.stats")
+from mmpca.cli.docstrings import unread_docstrings
+
+PUT_OFF = ("numpy.f2py", "numpy.ma", "numpy.testing", "scipy.stats", "yaml")
 _lock = threading.RLock()
 
 
@@ -51,18 +55,34 @@ def _load(module: LaterModule) -> None:
     module.__class__ = ModuleType  # type: ignore[assignment]
 
 
-def spare_imports() -> None:
-    """Put off or leave out what scikit-learn and SciPy import beyond need; what is loaded already stays as it is."""
+@contextmanager
+def spared_imports() -> Iterator[None]:
+    """Let what is imported meanwhile do so without what it does not need; what is loaded already stays as it is."""
+    with unread_docstrings(), left_out("coverage"):
+        _prepare()
+        yield
+
+
+def _prepare() -> None:
     for name in PUT_OFF:
         put_off(name)
-    if "pandas" not in sys.modules and "sklearn" not in sys.modules:
-        sys.modules["pandas"] = None  # type: ignore[assignment]  # as if it were not installed
-        try:
-            # A private part of scikit-learn: where it has moved, starting takes longer, and nothing else.
-            with suppress(ImportError):
-                import_module("sklearn.utils.fixes")
-        finally:
-            del sys.modules["pandas"]
+    if "sklearn" not in sys.modules:
+        # A private part of scikit-learn: where it has moved, starting takes longer, and nothing else.
+        with left_out("pandas"), suppress(ImportError):
+            import_module("sklearn.utils.fixes")
+
+
+@contextmanager
+def left_out(name: str) -> Iterator[None]:
+    """Let a module look as if it were not installed, unless it has been imported."""
+    if name in sys.modules:
+        yield
+        return
+    sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[name]
 
 
 def put_off(name: str) -> None:
@@ -70,8 +90,9 @@ def put_off(name: str) -> None:
     package, _, own_name = name.rpartition(".")
     if name in sys.modules:
         return
-    parent = import_module(package)
+    parent = import_module(package) if package else None
     spec = find_spec(name)
     if spec is not None and spec.loader is not None:
         sys.modules[name] = module = LaterModule(spec)
-        setattr(parent, own_name, module)
+        if parent is not None:
+            setattr(parent, own_name, module)
