@@ -131,16 +131,16 @@ import sys, threading, time
 from mmpca import engine
 from mmpca.cli.app import app
 said = threading.Event()
-import mmpca.cli.fitting as fitting
-watch = fitting._Lines.__call__
-def slow(self, number, now):
-    watch(self, number, now)
-    if number == 0:
+from mmpca.cli.lines import Lines
+tell = Lines.tell
+def slow(self, line):
+    tell(self, line)
+    if line.startswith("start 1,"):
         if not said.is_set():
             said.set()
             print("searching", file=sys.stderr, flush=True)
         time.sleep(0.5)
-fitting._Lines.__call__ = slow
+Lines.tell = slow
 app(sys.argv[1:])
 """
 

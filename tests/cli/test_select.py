@@ -46,7 +46,7 @@ def test_a_second_run_goes_on_from_the_store_and_speaks_to_machines(selected, mm
 
 
 def test_progress_is_told_line_by_line_in_a_pipe(selected, mmpca_command, studio, monkeypatch):
-    monkeypatch.setattr("mmpca.cli.select.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("mmpca.cli.lines.SECONDS_BETWEEN_LINES", 0.0)
     told = mmpca_command("select", studio / "X.mtx", *GRID, "--store", studio / "store").err.splitlines()
     assert told[0] == "topics: 0 of 10 parts"
     assert re.fullmatch(r"cells: 4 of 10 parts, about \d+ s left", told[5])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from time import monotonic
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from mmpca.cli import screen
+from mmpca.cli.lines import Lines
 from mmpca.experiments import Progress as Standing
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -20,7 +20,8 @@ def watched(name: str) -> Iterator[Callable[[Standing], None]]:
     """Give a function that is told how far a run is, and shows it on standard error."""
     console = screen.err()
     if not console.is_terminal:
-        yield _Lines(name)
+        lines = Lines(SECONDS_BETWEEN_LINES, begins_at_once=True)
+        yield lambda now: lines.tell(_line(name, now), is_last=now.n_done == now.n_tasks)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
     with Progress(*columns, console=console, transient=True) as bar:
@@ -32,19 +33,8 @@ def watched(name: str) -> Iterator[Callable[[Standing], None]]:
         yield tell
 
 
-class _Lines:
-    """Prints a line at the beginning, at the end, and not too often between them."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.last = -math.inf
-
-    def __call__(self, now: Standing) -> None:
-        if now.n_done < now.n_tasks and monotonic() - self.last < SECONDS_BETWEEN_LINES:
-            return
-        self.last = monotonic()
-        told = f"{self.name}: {now.n_done} of {now.n_tasks} parts done" + (f", {_left(now)}" if _left(now) else "")
-        screen.err().print(told, highlight=False, markup=False, soft_wrap=True)
+def _line(name: str, now: Standing) -> str:
+    return f"{name}: {now.n_done} of {now.n_tasks} parts done" + (f", {_left(now)}" if _left(now) else "")
 
 
 def _left(now: Standing) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,9 +17,9 @@ from rich.table import Table
 
 from mmpca.cli import screen
 from mmpca.cli.fit import label_table, named, without_empty_rows
-from mmpca.cli.fitting import SECONDS_BETWEEN_LINES
 from mmpca.cli.guard import INTERRUPTED
 from mmpca.cli.inputs import read_data
+from mmpca.cli.lines import Lines
 from mmpca.cli.options import InputOptions, TextOptions
 from mmpca.cli.tables import records, write_table
 from mmpca.errors import InterruptedSearchWarning
@@ -74,7 +73,7 @@ def _watched(search: MMPCASearch, X: Any) -> None:
     """Fit, with a bar on a terminal and a line every few seconds in a pipe."""
     console = screen.err()
     try:
-        with _bar(console) if console.is_terminal else _lines(console) as tell:
+        with _bar(console) if console.is_terminal else _lines() as tell:
             search.fit(X, callback=tell)
     except KeyboardInterrupt:
         kept = "" if search.store is None else f" but finished parts, to {search.store}: the same command goes on there"
@@ -100,18 +99,10 @@ def _bar(console: Console) -> Iterator[Callable[[GridProgress], None]]:
 
 
 @contextmanager
-def _lines(console: Console) -> Iterator[Callable[[GridProgress], None]]:
+def _lines() -> Iterator[Callable[[GridProgress], None]]:
     """Say how much of the grid is done, at times."""
-    next_line = time.monotonic() + SECONDS_BETWEEN_LINES
-
-    def tell(now: GridProgress) -> None:
-        nonlocal next_line
-        if time.monotonic() >= next_line:
-            next_line = time.monotonic() + SECONDS_BETWEEN_LINES
-            line = f"{now.stage}: {now.n_done} of {now.n_parts} parts, {_left(now)}".removesuffix(", ")
-            console.print(line, highlight=False, soft_wrap=True)
-
-    yield tell
+    lines = Lines()
+    yield lambda now: lines.tell(f"{now.stage}: {now.n_done} of {now.n_parts} parts, {_left(now)}".removesuffix(", "))
 
 
 def _table(search: MMPCASearch) -> dict[str, list[Any]]:
