@@ -8,7 +8,6 @@ import sys
 import time
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from mmpca.experiments import EXPERIMENTS, Ledger, make, run_tasks, write_output
@@ -131,13 +130,14 @@ def test_selection_searches_the_grid():
 
 
 def test_runtime_times_every_part_and_fits_exponents(tmp_path):
-    experiment = make("runtime", quick=True, sizes=(20, 30, 40), repeats=1, replicates=2)
+    experiment = make("runtime", quick=True, sizes=(20, 30, 40, 60, 80), repeats=1, replicates=2)
     tasks = experiment.tasks()
     times = [experiment.run(task) for task in tasks[:2]]  # the others borrow them
     assert all(seconds > 0 for record in times for seconds in record.values())
     records = {task: dict(times[number % 2]) for number, task in enumerate(tasks)}
     for task, record in records.items():
         record["its search"] = task["n_samples"] ** 1.5
+        record["its topics"] = 1.0 - task["n_samples"] / 1000
         record["one random start"] = 0.5 + task["n_samples"] ** (1.0 if task["seed"] == 1000 else 1.2) / 20
     output = write_output(experiment, records, tmp_path)
     summary = experiment.summary(output.table)
@@ -147,17 +147,20 @@ def test_runtime_times_every_part_and_fits_exponents(tmp_path):
     assert summary["exponent"][2] == pytest.approx(1.5)
     assert summary["exponent beyond it"][2] == "1.50 (1.50 to 1.50)"
     assert summary["fixed, s"][2] == pytest.approx(0.0, abs=1e-6)
+    assert (summary["fixed, s"][1], summary["exponent beyond it"][1]) == (None, None)  # it does not grow
     assert summary["exponent"][3] < 1.0
     assert summary["fixed, s"][3] == pytest.approx(0.5, abs=0.05)
     assert summary["exponent beyond it"][3].endswith("(1.00 to 1.20)")  # one seed grows linearly, the other faster
     assert experiment.is_timed  # alone on its core, whatever --jobs says
 
 
-def test_a_growth_without_a_fixed_part_has_none_and_two_sizes_tell_nothing():
-    growth = nearest_growth([50, 100, 200, 400], [0.1, 0.2, 0.4, 0.8])
+def test_a_growth_is_told_only_where_it_can_be():
+    sizes = [50, 100, 200, 400, 800]
+    growth = nearest_growth(sizes, [0.1, 0.2, 0.4, 0.8, 1.6])
     assert growth.fixed == pytest.approx(0.0, abs=1e-9)
     assert growth.exponent == pytest.approx(1.0, abs=0.005)
-    assert all(np.isnan(nearest_growth([50, 100], [0.1, 0.2])))
+    assert nearest_growth(sizes[:4], [0.1, 0.2, 0.4, 0.8]) is None
+    assert nearest_growth(sizes, [0.5, 0.5, 0.4, 0.4, 0.4]) is None
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -27,6 +27,7 @@ PUBLISHED, EPOCH = "one start as published", "an epoch as published"
 LDA, QUICK_LDA = "LDA, scikit-learn's", "LDA, as the rivals run it"
 PARTS = (FIT, TOPICS, SEARCH, START, PUBLISHED, EPOCH, LDA, QUICK_LDA)
 EXPONENTS = np.arange(0.1, 3.0, 0.01)  # among which the nearest is looked for
+LEAST_SIZES = 5  # three numbers are fitted to their times
 N_SIZES_SHOWN = 4
 
 
@@ -117,8 +118,9 @@ class Runtime(Experiment):
         rows = []
         for part, (sizes, seconds) in mean_times(table).items():
             growth = nearest_growth(sizes, seconds)
-            row: dict[str, Any] = {"part": part, "exponent": exponent(sizes, seconds), "fixed, s": growth.fixed}
-            row["exponent beyond it"] = _with_range(growth.exponent, _others(table, part))
+            row: dict[str, Any] = {"part": part, "exponent": exponent(sizes, seconds)}
+            row["fixed, s"] = None if growth is None else growth.fixed
+            row["exponent beyond it"] = None if growth is None else _told(growth, _others(table, part))
             shown = np.unique(np.linspace(0, len(sizes) - 1, N_SIZES_SHOWN).round().astype(int))
             rows.append(row | {f"{sizes[place]} rows": f"{seconds[place]:.3f} s" for place in shown})
         return columns(rows)
@@ -158,37 +160,41 @@ class Growth(NamedTuple):
     exponent: float
 
 
-def nearest_growth(sizes: list[int], seconds: list[float]) -> Growth:
+def nearest_growth(sizes: list[int], seconds: list[float]) -> Growth | None:
     """Return the part of times that does not grow, and the exponent of the rest, by least squares of relative errors.
 
-    Neither part is negative; NaN for fewer than three sizes.
+    Neither part is negative. None where it cannot be told: for fewer than five sizes, and where the exponent is at an
+    end of those that are tried, as it is of times that hardly grow.
 
     Examples
     --------
-    >>> growth = nearest_growth([1, 2, 4, 8], [5.0, 8.0, 14.0, 26.0])
+    >>> growth = nearest_growth([1, 2, 4, 8, 16], [5.0, 8.0, 14.0, 26.0, 50.0])
     >>> round(growth.fixed, 2), round(growth.exponent, 2)
     (2.0, 1.0)
     """
-    if len(sizes) < 3:
-        return Growth(float("nan"), float("nan"))
+    if len(sizes) < LEAST_SIZES:
+        return None
     inverse = 1 / np.asarray(seconds)  # (S,)
     powers = np.asarray(sizes, float) ** EXPONENTS[:, None]  # (E, S)
     scale = powers.max(axis=1, keepdims=True)
     fits = [nnls(np.stack([inverse, row * inverse], axis=1), np.ones(len(sizes))) for row in powers / scale]
     best = int(np.argmin([error for _, error in fits]))
-    return Growth(float(fits[best][0][0]), float(EXPONENTS[best]))
+    is_at_an_end = best in (0, len(fits) - 1)
+    return None if is_at_an_end else Growth(float(fits[best][0][0]), float(EXPONENTS[best]))
 
 
-def _others(table: Table, part: str) -> list[float]:
-    """Return the exponents beyond the fixed part with each seed left out in turn, which tell how sure one is."""
-    seeds = sorted(set(table["seed"]))
-    if len(seeds) < 2:
-        return []
-    return [nearest_growth(*mean_times(table, without=seed)[part]).exponent for seed in seeds]
+def _others(table: Table, part: str) -> list[Growth | None]:
+    """Return the growth with each seed left out in turn, which tells how sure one is."""
+    seeds = sorted(set(table["seed"])) if len(set(table["seed"])) > 1 else []
+    return [nearest_growth(*mean_times(table, without=seed)[part]) for seed in seeds]
 
 
-def _with_range(value: float, others: list[float]) -> str:
-    return f"{value:.2f}" + (f" ({min(others):.2f} to {max(others):.2f})" if others else "")
+def _told(growth: Growth, others: list[Growth | None]) -> str:
+    """Return the exponent, and the range of others."""
+    if any(other is None for other in others):
+        return f"{growth.exponent:.2f} (anything)"
+    found = [other.exponent for other in others if other is not None]
+    return f"{growth.exponent:.2f}" + (f" ({min(found):.2f} to {max(found):.2f})" if found else "")
 
 
 def _plain_lda() -> LatentDirichletAllocation:
