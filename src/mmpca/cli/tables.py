@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -24,6 +23,7 @@ def write_table(path: Path, table: Table) -> None:
     table : mapping from names to columns
         Columns hold Python's own numbers and strings.
     """
+    from mmpca.io.columns import delimited
     from mmpca.model.archive import write_atomically
 
     if path.suffix == ".parquet":
@@ -31,7 +31,7 @@ def write_table(path: Path, table: Table) -> None:
     elif path.suffix == ".json":
         content = (json.dumps(records(table), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
     else:
-        content = _delimited(table, "\t" if path.suffix == ".tsv" else ",")
+        content = delimited(table, "\t" if path.suffix == ".tsv" else ",")
 
     def write(file: IO[bytes]) -> None:
         file.write(content)
@@ -49,14 +49,6 @@ def records(table: Table) -> list[dict[str, Any]]:
 
 def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _delimited(table: Table, delimiter: str) -> bytes:
-    buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer, delimiter=delimiter, lineterminator="\n")
-    writer.writerow(table.keys())
-    writer.writerows(zip(*table.values(), strict=True))
-    return buffer.getvalue().encode("utf-8", errors="surrogateescape")
 
 
 def _parquet(table: Table) -> bytes:

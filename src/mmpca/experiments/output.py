@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from mmpca.experiments.experiment import Experiment, Record, Table, Task
+from mmpca.io.columns import delimited
 from mmpca.model.archive import write_atomically
 from mmpca.plots.saving import save_figure
 
@@ -38,12 +37,9 @@ def write_output(experiment: Experiment, records: Mapping[Task, Record], folder:
 
 def write_csv(path: Path, table: Table) -> None:
     """Write columns as CSV, whole or not at all."""
-    buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(table)
-    writer.writerows(zip(*table.values(), strict=True))
+    content = delimited(table)
 
     def write(file: IO[bytes]) -> None:
-        file.write(buffer.getvalue().encode())
+        file.write(content)
 
     write_atomically(path, write)
