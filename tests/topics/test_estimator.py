@@ -180,7 +180,7 @@ def test_features_that_never_occurred_are_passed_over(X, model):
         ("row_prior", 0.0, r"row_prior must be \"auto\" or a number from 1e-6 to 1e8, but it is 0\.0\."),
         ("smoothing", -1.0, r"smoothing must be a number from 1e-6 to 1e8, but it is -1\.0\."),
         ("smoothing", np.nan, r"smoothing must be a number from 1e-6 to 1e8, but it is nan\."),
-        ("n_init", 0, r"n_init must be a whole number of at least 1, but it is 0\."),
+        ("n_init", 0, r'n_init must be "auto" or a whole number of at least 1, but it is 0\.'),
         ("max_passes", 0, r"max_passes must be a whole number of at least 1, but it is 0\."),
         ("tol", -0.1, r"tol must be a number from 0 to 1, but it is -0\.1\."),
         ("n_jobs", 0, r"n_jobs must be None or a whole number but 0, but it is 0\."),

@@ -37,7 +37,7 @@ RULES: dict[str, Rule] = {
     "n_topics": AT_LEAST_ONE,
     "row_prior": Rule(lambda value: _is_auto(value) or PRIOR.holds(value), f'"auto" or {PRIOR.expected}'),
     "smoothing": PRIOR,
-    "n_init": AT_LEAST_ONE,
+    "n_init": Rule(lambda value: _is_auto(value) or AT_LEAST_ONE.holds(value), f'"auto" or {AT_LEAST_ONE.expected}'),
     "max_passes": AT_LEAST_ONE,
     "tol": Rule(lambda value: _is_real(value, 0.0, 1.0), "a number from 0 to 1"),
     "n_jobs": Rule(

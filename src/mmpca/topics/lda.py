@@ -22,7 +22,7 @@ from mmpca.topics.em import (
     threads,
     topics_of,
 )
-from mmpca.topics.prior import GRID, N_INIT, SEARCH, choose_row_prior
+from mmpca.topics.prior import GRID, SEARCH, choose_row_prior
 
 FINAL = Limits(max_passes=1000, tol=1e-5)
 # Work is counted in entries times topics: about 300 million a second.
@@ -56,7 +56,7 @@ def learn_topics(
     rng: np.random.Generator,
     row_prior: float | Literal["auto"] = "auto",
     smoothing: float = SMOOTHING,
-    n_init: int = N_INIT,
+    n_init: int | Literal["auto"] = "auto",
     max_passes: int = FINAL.max_passes,
     tol: float = FINAL.tol,
     n_threads: int = 1,
@@ -76,7 +76,7 @@ def fit_lda(
     rng: np.random.Generator,
     row_prior: float | Literal["auto"] = "auto",
     smoothing: float = SMOOTHING,
-    n_init: int = N_INIT,
+    n_init: int | Literal["auto"] = "auto",
     max_passes: int = FINAL.max_passes,
     tol: float = FINAL.tol,
     n_threads: int = 1,
@@ -99,8 +99,8 @@ def fit_lda(
         Symmetric Dirichlet prior of the rows' shares, counted in tokens of each topic that a row has beforehand.
     smoothing : float
         The same of the topics, counted in tokens of each feature.
-    n_init : int
-        Random starts; that with the highest held-out score is kept.
+    n_init : int or "auto"
+        Random starts; that with the highest held-out score is kept. "auto": see :func:`choose_row_prior`.
     max_passes, tol : int, float
         A run ends after so many passes, or when one changes the topics by less than `tol` in mean total variation.
     n_threads : int
