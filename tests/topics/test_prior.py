@@ -41,6 +41,50 @@ def test_more_starts_score_at_least_as_high():
     assert scores == sorted(scores)
 
 
+def kinds(seed, n_kinds=14, n_samples=400):
+    """Return rows of several kinds, each with a topic of its own beside words that all of them share."""
+    own, shared = sparse_topics(n_kinds, 120, 0.1, random_state=seed), sparse_topics(1, 120, 0.3, random_state=seed + 1)
+    rng = np.random.default_rng(seed)
+    return as_counts(rng.multinomial(60, (0.5 * own + 0.5 * shared)[rng.integers(n_kinds, size=n_samples)]))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_where_starts_end_apart_there_are_more_of_them_and_better_topics(seed):
+    rows, few, many = kinds(seed), Runner(), Runner()
+    three, best = choose(rows, 14, n_init=3, run=few), choose(rows, 14, run=many)
+    assert many.n_passes > 1.5 * few.n_passes
+    assert best.row_prior == three.row_prior
+    n_held_out = rows.data.sum() / 5
+    assert n_held_out * (best.score - three.score) > 50
+
+
+def test_where_three_starts_agree_there_are_no_more():
+    rows = simulated(1.0)
+    three, auto = choose(rows, n_init=3), choose(rows)
+    assert auto.score == three.score
+    np.testing.assert_array_equal(auto.mixture.beta_rows, three.mixture.beta_rows)
+
+
+@pytest.mark.parametrize(
+    ("scores", "effort", "expected"),
+    [
+        ([0.0, 0.0], 0, False),
+        ([-0.5, -1.0, 0.0], 0, True),
+        ([-1.5, -1.0, 0.0], 0, False),
+        ([-9.0, -9.0, -9.0, 0.0], 0, False),
+        ([-9.0, 0.0, -9.0, 0.0, -1.0], 0, True),
+        ([-9.0, -5.0, 0.0], prior.START_EFFORT, True),
+        ([-9.0, 0.0], prior.START_EFFORT, False),
+        (list(range(0, 2 * prior.MOST_STARTS - 2, 2)), 0, False),
+        (list(range(0, 2 * prior.MOST_STARTS, 2)), 0, True),
+    ],
+)
+def test_starts_are_enough_when_three_are_as_good_as_the_best_or_they_become_too_many(scores, effort, expected):
+    assert prior._is_enough(scores, "auto", 1.0, effort) is expected
+    assert prior._is_enough(scores, len(scores), 1.0, effort)
+    assert not prior._is_enough(scores, len(scores) + 1, 1.0, effort)
+
+
 @pytest.mark.parametrize("n_topics", [2, 3])
 def test_held_out_counts_tell_the_number_of_topics(n_topics):
     rows = simulated(1.0, n_topics=n_topics, n_samples=300)
