@@ -36,7 +36,7 @@ class LDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     smoothing : float, default=0.05
         Tokens of each feature that a topic is taken to have beforehand.
     n_init : "auto" or int, default="auto"
-        Random starts; that which predicts held-out counts best is kept. "auto" makes three, and on small data up to
+        Random starts; the one with the highest objective is kept. "auto" makes three, and on small data up to
         twenty, until three have ended where the best did.
     max_passes : int, default=1000
         Passes over the rows in a run of EM.

@@ -100,7 +100,7 @@ def fit_lda(
     smoothing : float
         The same of the topics, counted in tokens of each feature.
     n_init : int or "auto"
-        Random starts; that with the highest held-out score is kept. "auto": see :func:`choose_row_prior`.
+        Random starts; the one with the highest objective is kept. "auto": see :func:`choose_row_prior`.
     max_passes, tol : int, float
         A run ends after so many passes, or when one changes the topics by less than `tol` in mean total variation.
     n_threads : int

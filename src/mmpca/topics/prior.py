@@ -21,7 +21,7 @@ GRID = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 # Where kinds of rows are many, random starts end in topics of very different worth, and one in six may be good. So on
 # small data there are more of them, until three have ended where the best did.
 LEAST_STARTS, MOST_STARTS, AGREEING = 3, 20, 3
-SAME_SCORE = 3.0  # nats of all held-out counts: less is no difference
+SAME_OBJECTIVE = 3.0  # nats: less is no difference
 START_EFFORT = 600_000_000  # entries times topics times passes after which no further start begins: two seconds
 SEARCH = Limits(max_passes=200, tol=1e-4)  # enough to compare priors: the fit that follows goes on
 
@@ -32,14 +32,16 @@ class Attempt(NamedTuple):
     row_prior: float
     score: float
     mixture: Mixture
+    objective: float
 
 
 class PriorChoice(NamedTuple):
-    """The best attempt, and how the first start did under each prior that was tried."""
+    """The best start at the best prior, and how the first one did under each prior that was tried."""
 
     row_prior: float
     score: float  # mean log-likelihood of a held-out count: also to compare numbers of topics
     mixture: Mixture
+    objective: float  # that EM reached on the counts that were kept
     scores: dict[float, float]
 
 
@@ -58,7 +60,8 @@ def choose_row_prior(
     """Return the row prior of the grid under which held-out counts are the most likely.
 
     From the middle of the grid the search goes up as long as the score rises, or else down; each fit starts
-    from its neighbour's. At the prior that was best, further random starts compete.
+    from its neighbour's. At the prior that was best, further random starts compete: the one with the highest objective
+    is kept, which tells maxima of EM apart more clearly than held-out counts do, and these decide between equals.
 
     Parameters
     ----------
@@ -85,29 +88,31 @@ def choose_row_prior(
     problem = Problem(split.kept, is_present, grid[0], smoothing)
 
     def attempt(row_prior: float, start: Mixture) -> Attempt:
-        mixture = run(problem._replace(row_prior=row_prior), start, limits).mixture
-        return Attempt(row_prior, held_out_score(split.held_out, mixture.theta, mixture.beta_rows.T), mixture)
+        mixture, objective, *_ = run(problem._replace(row_prior=row_prior), start, limits)
+        score = held_out_score(split.held_out, mixture.theta, mixture.beta_rows.T)
+        return Attempt(row_prior, score, mixture, objective)
 
     tried = _walk(grid, random_mixture(problem, n_topics, rng), attempt, run)
     best = max(tried, key=lambda one: one.score)  # the first of equals
     ended, n_before = [best], run.n_passes
-    same = SAME_SCORE / max(1, int(split.held_out.data.sum(dtype=np.int64)))
     while not run.is_stopped:
         effort = (run.n_passes - n_before) * split.kept.nnz * n_topics
-        if _is_enough([one.score for one in ended], n_init, same, effort):
+        if _is_enough([one.objective for one in ended], n_init, effort):
             break
         ended.append(attempt(best.row_prior, random_mixture(problem, n_topics, rng)))
-    return PriorChoice(*max(ended, key=lambda one: one.score), {one.row_prior: one.score for one in tried})
+    highest = max(one.objective for one in ended)
+    equals = [one for one in ended if one.objective >= highest - SAME_OBJECTIVE]
+    return PriorChoice(*max(equals, key=lambda one: one.score), {one.row_prior: one.score for one in tried})
 
 
-def _is_enough(scores: Sequence[float], n_init: int | Literal["auto"], same: float, effort: int) -> bool:
-    """Tell whether starts with these scores are enough; `same` is a difference of scores that is none."""
+def _is_enough(objectives: Sequence[float], n_init: int | Literal["auto"], effort: int) -> bool:
+    """Tell whether starts that ended at these objectives, after so much work, are enough."""
     if not isinstance(n_init, str):
-        return len(scores) >= n_init
-    if len(scores) < LEAST_STARTS:
+        return len(objectives) >= n_init
+    if len(objectives) < LEAST_STARTS:
         return False
-    is_settled = sum(score >= max(scores) - same for score in scores) >= AGREEING
-    return is_settled or len(scores) >= MOST_STARTS or effort >= START_EFFORT
+    n_equal = sum(value >= max(objectives) - SAME_OBJECTIVE for value in objectives)
+    return n_equal >= AGREEING or len(objectives) >= MOST_STARTS or effort >= START_EFFORT
 
 
 def _walk(
