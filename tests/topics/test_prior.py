@@ -6,7 +6,7 @@ import pytest
 from mmpca.counts import as_counts
 from mmpca.simulate import sparse_topics
 from mmpca.topics import choose_row_prior, held_out_score, prior, split_counts
-from mmpca.topics.em import Limits, Runner
+from mmpca.topics.em import Runner
 
 
 def simulated(concentration, n_topics=3, n_samples=150, seed=0):
