@@ -2,43 +2,30 @@
 
 import doctest
 import re
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from blocks import DOCS, PAGES, ROOT, claimed
 
-ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
 README = (ROOT / "README.md").read_text()
-# Pages that are generated from scripts and docstrings, whose code runs elsewhere.
-GENERATED = {"_build", "api", "gallery"}
-PAGES = [
-    ROOT / "README.md",
-    *(page for page in sorted(DOCS.rglob("*.md")) if page.relative_to(DOCS).parts[0] not in GENERATED),
-]
-BLOCKS = [
-    pytest.param(page, block, id=f"{page.stem}-{number}")
-    for page in PAGES
-    for number, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL))
-]
-SESSIONS = [pytest.param(page, id=page.stem) for page in PAGES if "```pycon" in page.read_text()]
+RUN = [pytest.param(block, id=block.name) for block in claimed("run")]
+SESSIONS = {page: [block.text for block in claimed("compared") if block.page == page] for page in PAGES}
 LINKS = [
     pytest.param(page, target, id=f"{page.stem}-{target}")
-    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]
+    for page in PAGES
     for target in sorted(set(re.findall(r"\]\(([^)\s]+)\)", page.read_text())))
 ]
 
 
-@pytest.mark.parametrize(("page", "block"), BLOCKS)
-def test_a_code_block_of_the_documents_runs(page, block, capsys):
-    exec(compile(block, page.name, "exec"), {})
+@pytest.mark.parametrize("block", RUN)
+def test_a_code_block_of_the_documents_runs(block, capsys):
+    exec(compile(block.text, block.name, "exec"), {})
     assert capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page", SESSIONS)
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page, texts in SESSIONS.items() if texts])
 def test_the_sessions_of_a_page_give_what_they_show(page):
-    code = "\n".join(re.findall(r"```pycon\n(.*?)```", page.read_text(), flags=re.DOTALL))
-    session = doctest.DocTestParser().get_doctest(code, {}, page.name, str(page), 0)
+    session = doctest.DocTestParser().get_doctest("\n".join(SESSIONS[page]), {}, page.name, str(page), 0)
     told = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     runner.run(session, out=told.append)
@@ -79,7 +66,6 @@ def test_every_page_is_made_of_sections_and_begins_with_its_title():
 
 def test_every_make_target_that_the_documents_name_exists():
     makefile = (ROOT / "Makefile").read_text()
-    documents = [*PAGES, ROOT / "CONTRIBUTING.md"]
-    for page in documents:
+    for page in PAGES:
         for target in re.findall(r"(?:`|^    |\n    )make ([a-z][a-z-]+)", page.read_text()):
             assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), (page.name, target)
