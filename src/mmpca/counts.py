@@ -5,7 +5,7 @@ the compiled kernels read. What is not a count is refused here, with its place, 
 again.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from reprlib import repr as short_repr
 from typing import Any, Literal, NamedTuple
@@ -16,7 +16,7 @@ from scipy import sparse
 
 from mmpca.errors import CountsError
 
-__all__ = ["LARGEST_COUNT", "Counts", "as_counts", "square_root", "transposition_hint"]
+__all__ = ["LARGEST_COUNT", "Counts", "as_counts", "no_rows", "square_root", "stacked", "transposition_hint"]
 
 LARGEST_COUNT = 2**31 - 1
 
@@ -102,6 +102,32 @@ class Counts(NamedTuple):
         csr = sparse.csr_array((self.data, self.indices, indptr), shape=(self.n_rows, self.n_features))
         csr.has_canonical_format = True
         return csr
+
+
+def no_rows(n_features: int) -> Counts:
+    """Return counts of no row."""
+    return Counts(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32), n_features)
+
+
+def stacked(parts: Sequence[Counts]) -> Counts:
+    """Return the rows of several counts below each other.
+
+    Examples
+    --------
+    >>> stacked([as_counts([[1, 2]]), as_counts([[0, 3], [4, 0]])]).to_csr().toarray()
+    array([[1, 2],
+           [0, 3],
+           [4, 0]], dtype=int32)
+    """
+    if len(parts) == 1:
+        return parts[0]
+    first = np.cumsum([0] + [part.nnz for part in parts])
+    return Counts(
+        np.concatenate([[0], *(part.indptr[1:] + start for part, start in zip(parts, first, strict=False))]),
+        np.concatenate([part.indices for part in parts]),
+        np.concatenate([part.data for part in parts]),
+        parts[0].n_features,
+    )
 
 
 def as_counts(X: Any, *, name: str = "X", empty_rows: Literal["error", "allow"] = "error") -> Counts:

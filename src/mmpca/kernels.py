@@ -984,6 +984,24 @@ def em_block(rows, first, last, theta, beta_rows, row_prior, is_scored, new_thet
 
 
 @_jit_sums()
+def gather_topics(rows, first, last, theta, beta_rows, scale, counts):
+    """Increase `counts` (V, K) by the expected counts of topics in features times `scale`, each rounded, of some rows.
+
+    Sums of whole numbers below 2**53 are exact: they do not depend on the order of the rows.
+    """
+    n_topics = beta_rows.shape[1]
+    for i in range(first, last):
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
+            v = rows.indices[p]
+            mixture = 0.0
+            for k in range(n_topics):
+                mixture += theta[i - first, k] * beta_rows[v, k]
+            ratio = scale * rows.data[p] / mixture
+            for k in range(n_topics):
+                counts[v, k] += math.floor(ratio * theta[i - first, k] * beta_rows[v, k] + 0.5)
+
+
+@_jit_sums()
 def fit_shares(rows, first, last, beta_rows, row_prior, tol, max_iter, theta):
     """Repeat the step of :func:`em_block` for each row alone, the topics held fixed, from equal shares; in place."""
     n_topics = beta_rows.shape[1]

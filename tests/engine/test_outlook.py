@@ -8,10 +8,15 @@ from mmpca.engine import sweeps
 from mmpca.engine.bound import size_changes
 from mmpca.engine.outlook import Outlook
 from mmpca.engine.settle import Proposals
+from mmpca.places import Here
 
 
 def best_gain(state, i):
     return max(engine.gain(state, i, q) for q in range(state.n_clusters) if q != state.labels[i])
+
+
+def outlook_of(state):
+    return Outlook(state, Here(state.rows))
 
 
 def look(state, outlook, rows):
@@ -22,14 +27,14 @@ def look(state, outlook, rows):
 
 
 def test_before_a_row_is_looked_at_it_can_gain_anything(make_problem):
-    assert (Outlook(make_problem(0).build()).upper == np.inf).all()
+    assert (outlook_of(make_problem(0).build()).upper == np.inf).all()
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_no_row_gains_more_than_it_can_at_the_most_after_others_have_moved(make_problem, seed):
     problem = make_problem(seed, n_rows=60, n_clusters=4, max_length=60)
     state, rng = problem.build(), np.random.default_rng(seed)
-    outlook = Outlook(state)
+    outlook = outlook_of(state)
     for rows in np.split(rng.permutation(60), 3):  # three blocks, moves after each
         look(state, outlook, np.sort(rows))
         for i in rng.choice(60, 3, replace=False):
@@ -47,7 +52,7 @@ def test_no_row_gains_more_than_it_can_at_the_most_after_others_have_moved(make_
 
 def test_an_epoch_without_a_move_changes_nothing(make_problem):
     state = make_problem(0).build()
-    outlook = Outlook(state)
+    outlook = outlook_of(state)
     look(state, outlook, np.arange(40))
     before = outlook.upper.copy()
     outlook.end_epoch(state)
@@ -56,7 +61,7 @@ def test_an_epoch_without_a_move_changes_nothing(make_problem):
 
 def test_a_forgotten_outlook_is_open_again(make_problem):
     state = make_problem(0).build()
-    outlook = Outlook(state)
+    outlook = outlook_of(state)
     look(state, outlook, np.arange(40))
     outlook.forget()
     assert (outlook.upper == np.inf).all()

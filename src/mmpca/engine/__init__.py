@@ -4,6 +4,7 @@ The engine starts from what it is given: counts, labels, topics. Five verbs stan
 `bound`, `gain`, `move`, `refresh` and `check`.
 """
 
+from mmpca.engine.assign import assigned
 from mmpca.engine.bound import icl
 from mmpca.engine.hierarchy import MergePath, merge_path
 from mmpca.engine.loop import Algorithm, Progress, Run
@@ -11,7 +12,7 @@ from mmpca.engine.moves import bound, gain, joins, move, refresh
 from mmpca.engine.regroup import merged_once, split_once
 from mmpca.engine.search import search
 from mmpca.engine.soft import anneal, vbem
-from mmpca.engine.state import State, build, check, copy, of_sums, relabel
+from mmpca.engine.state import State, build, build_at, check, copy, of_sums, relabel
 
 __all__ = [
     "Algorithm",
@@ -20,8 +21,10 @@ __all__ = [
     "Run",
     "State",
     "anneal",
+    "assigned",
     "bound",
     "build",
+    "build_at",
     "check",
     "copy",
     "gain",

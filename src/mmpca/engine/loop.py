@@ -14,7 +14,8 @@ from mmpca import kernels
 from mmpca.engine.bound import Array
 from mmpca.engine.moves import bound, refresh
 from mmpca.engine.state import State, relabel, tighten_spread
-from mmpca.engine.sweeps import CvemSweep, ExactSweep, ForRows, GreedySweep, Rows, Sweep
+from mmpca.engine.sweeps import CvemSweep, ExactSweep, GreedySweep, Sweep
+from mmpca.places import ForRows, Here, Place, Rows
 
 Algorithm = Literal["greedy", "exact", "cvem"]
 
@@ -75,6 +76,8 @@ def climb(
     n_threads: int = 1,
     callback: Callback | None = None,
     n_before: int = 0,
+    place: Place | None = None,
+    on_epoch: Callable[[NDArray[np.int32]], object] | None = None,
 ) -> Run:
     """Climb from the state's partition to one that no single move improves, in place.
 
@@ -94,6 +97,10 @@ def climb(
         Called with a `Progress` after each block; a true answer stops the climb there, and so does Ctrl-C.
     n_before : int
         Epochs made before, for the numbers that the callback is told.
+    place : Place, optional
+        Where the rows are, if they are not at hand: for "greedy" only, and `n_threads` is then not used.
+    on_epoch : callable, optional
+        Called with the labels after each epoch.
 
     Returns
     -------
@@ -104,21 +111,25 @@ def climb(
     watch = _Watch(callback, len(state.labels), n_before)
     size = block_size(len(state.labels), algorithm)
     with ThreadPoolExecutor(n_threads) as pool:
-        sweep = _sweep(state, algorithm, partial(_for_rows, pool if n_threads > 1 else None))
+        here = Here(state.rows, partial(_for_rows, pool if n_threads > 1 else None))
+        place = here if place is None else place
+        sweep = _sweep(state, algorithm, place, here.for_rows)
         while not watch.stopped and len(n_moves) < limits.max_epochs and not _is_quiet(n_moves, limits.few_moves):
             watch.begin_epoch(bounds[-1])
             before = _Point(state.labels.copy(), state.gamma.copy(), bounds[-1])
             order = rng.permutation(len(state.labels))
             blocks = [order[start : start + size] for start in range(0, len(order), size)]
             try:
-                end = _epoch(state, before, sweep, blocks, limits.tol * abs(bounds[-1]), watch)
+                end = _epoch(state, before, sweep, blocks, limits.tol * abs(bounds[-1]), watch, place)
             except KeyboardInterrupt:
                 watch.stopped = True
-                end = _rescue(state, before)
+                end = _rescue(state, before, place)
             if end is None:
                 break
             bounds.append(end)
             n_moves.append(watch.n_moves)
+            if on_epoch is not None:
+                on_epoch(state.labels)
     return Run(bounds, n_moves, _is_quiet(n_moves, 0) and not watch.stopped, watch.stopped)
 
 
@@ -166,10 +177,10 @@ class _Watch:
             self.stopped |= bool(self.callback(progress))
 
 
-def _sweep(state: State, algorithm: Algorithm, for_rows: ForRows) -> Sweep:
+def _sweep(state: State, algorithm: Algorithm, place: Place, for_rows: ForRows) -> Sweep:
     if algorithm == "exact":
         return ExactSweep(state)
-    return CvemSweep(state, for_rows) if algorithm == "cvem" else GreedySweep(state, for_rows)
+    return CvemSweep(state, for_rows) if algorithm == "cvem" else GreedySweep(state, place)
 
 
 def _is_quiet(n_moves: list[int], few: int) -> bool:
@@ -178,7 +189,7 @@ def _is_quiet(n_moves: list[int], few: int) -> bool:
 
 
 def _epoch(
-    state: State, before: _Point, sweep: Sweep, blocks: list[Rows], min_gain: float, watch: _Watch
+    state: State, before: _Point, sweep: Sweep, blocks: list[Rows], min_gain: float, watch: _Watch, place: Place
 ) -> float | None:
     """Visit all rows in place; return the bound, not lower than before but for rounding.
 
@@ -188,9 +199,9 @@ def _epoch(
     _look(state, sweep, blocks, min_gain, watch)
     fell = before.is_left(state) and bound(state) < before.bound
     if fell:
-        watch.n_moves = _repair(state, before, np.concatenate(blocks), min_gain)
+        watch.n_moves = _repair(state, before, blocks, min_gain, place)
         if bound(state) < before.bound - ROUNDING * abs(before.bound):
-            relabel(state, before.labels, before.gamma)
+            relabel(state, before.labels, before.gamma, place=place)
             return None
     tighten_spread(state)
     sweep.end_epoch(is_repaired=fell)
@@ -212,29 +223,41 @@ def _look(state: State, sweep: Sweep, blocks: list[Rows], min_gain: float, watch
             refresh(state, q)
 
 
-def _repair(state: State, before: _Point, order: Rows, min_gain: float) -> int:
+def _repair(state: State, before: _Point, blocks: list[Rows], min_gain: float, place: Place) -> int:
     """Undo an epoch in place and offer its moved rows to the exact evaluator instead; return the number of moves.
 
     Lazy refreshes can let moves through that do not gain together; evaluated exactly one by one, they cannot. If none
     of these rows gains, the others are asked as well before the epoch counts as one without a move.
     """
+    order = np.concatenate(blocks)
     has_moved = (state.labels != before.labels)[order]
-    relabel(state, before.labels, before.gamma)
-    n_moves = kernels.sweep_exact(state, min_gain, order[has_moved])
+    relabel(state, before.labels, before.gamma, place=place)
+    n_moves = _exact_moves(state, order[has_moved], min_gain, place)
     if n_moves == 0:
-        n_moves = kernels.sweep_exact(state, min_gain, order[~has_moved])
-    relabel(state, state.labels, state.gamma)
+        size = len(blocks[0])
+        others = order[~has_moved]
+        for start in range(0, len(others), size):
+            n_moves += _exact_moves(state, others[start : start + size], min_gain, place)
+    relabel(state, state.labels, state.gamma, place=place)
     return int(n_moves)
 
 
-def _rescue(state: State, before: _Point) -> float:
+def _exact_moves(state: State, rows: Rows, min_gain: float, place: Place) -> int:
+    """Offer rows to the exact evaluator one by one, in place; return the number of moves."""
+    some = state._replace(rows=place.take(rows), labels=state.labels[rows])
+    n_moves = kernels.sweep_exact(some, min_gain, np.arange(len(rows)))
+    state.labels[rows] = some.labels
+    return int(n_moves)
+
+
+def _rescue(state: State, before: _Point, place: Place) -> float:
     """Make an interrupted epoch a finished one in place; return the bound.
 
     Kernels are not interrupted, so the labels are sound; all else is made anew from them.
     """
-    relabel(state, state.labels, state.gamma)
+    relabel(state, state.labels, state.gamma, place=place)
     if bound(state) < before.bound:
-        relabel(state, before.labels, before.gamma)
+        relabel(state, before.labels, before.gamma, place=place)
     return bound(state)
 
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from mmpca.engine.bound import Array, size_changes
 from mmpca.engine.state import State
+from mmpca.places import Place, joined, row_totals
 
 
 class Outlook:
@@ -18,8 +19,8 @@ class Outlook:
     overlap, its square: of a row that makes up half of its cluster, nothing is known once that has changed.
     """
 
-    def __init__(self, state: State) -> None:
-        self.totals = np.add.reduceat(state.rows.data, state.rows.indptr[:-1], dtype=np.float64)  # (N,)
+    def __init__(self, state: State, place: Place) -> None:
+        self.totals = joined(place, row_totals, np.arange(place.n_rows)).astype(np.float64)  # (N,)
         self.upper = np.full(len(state.labels), np.inf)  # (N,)
         self._eta, self._size_changes = np.log(state.weight), size_changes(state.sizes)
         self._travelled = [np.zeros((2, state.n_clusters))]  # after each block: by eta, and by the sizes' terms

@@ -9,13 +9,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mmpca.counts import Counts
+from mmpca.engine.assign import assigned
 from mmpca.engine.bound import Array, merge_loss, responsibilities, size_terms
 from mmpca.engine.loop import Limits, climb
 from mmpca.engine.moves import bound
-from mmpca.engine.state import State, build, pooled_value, relabel
+from mmpca.engine.state import State, build, of_sums, pooled_value, relabel
+from mmpca.places import Here, Place, group_sums
 
 N_SPLITS = 3  # clusters that are split on trial at a time: those with the largest second-order gain
 SPLIT_EPOCHS = 10
+SPLIT_ROWS = 10_000  # of a cluster, by which its split is judged; the others follow
 
 
 class Merge(NamedTuple):
@@ -55,8 +59,9 @@ def split_once(state: State, *, tol: float) -> NDArray[np.int32]:
 class Regrouping:
     """Merges and splits of a state's clusters; splits are remembered for clusters that stay what they are."""
 
-    def __init__(self, state: State, *, tol: float) -> None:
+    def __init__(self, state: State, *, tol: float, place: Place | None = None) -> None:
         self.state, self.tol = state, tol
+        self.place = Here(state.rows) if place is None else place
         self._splits: dict[int, Split] = {}
 
     def improve(self) -> bool:
@@ -80,11 +85,11 @@ class Regrouping:
             labels[labels == freed] = kept
             labels[split.leaving] = freed
             gamma[freed] = gamma[split.cluster]
-        relabel(self.state, labels, gamma)
+        relabel(self.state, labels, gamma, place=self.place)
         if bound(self.state) > before + min_gain:
             return True
         # Under a prior below one, VE-steps from another start end in another maximum.
-        relabel(self.state, *old)
+        relabel(self.state, *old, place=self.place)
         return False
 
     def merges(self) -> list[Merge]:
@@ -98,13 +103,13 @@ class Regrouping:
 
         Those that will not gain `at_least` are given up on the way.
         """
-        halves = [_halves(self.state, q) for q in range(self.state.n_clusters)]
+        halves = [_halves(self.state, q, self.place) for q in range(self.state.n_clusters)]
         promising = sorted(range(self.state.n_clusters), key=lambda q: -halves[q].promise)[:N_SPLITS]
         for q in promising:
             known = self._splits.get(q)
             is_known = known is not None and np.array_equal(known.members, halves[q].members)
             if known is None or not is_known or known.at_least > at_least:
-                self._splits[q] = _split(self.state, q, halves[q], self.tol, at_least)
+                self._splits[q] = _split(self.state, q, halves[q], self.tol, at_least, self.place)
         return sorted((self._splits[q] for q in promising), key=lambda split: -split.gain)
 
 
@@ -144,38 +149,72 @@ class _Halves(NamedTuple):
 
     promise: float
     members: NDArray[np.int64]
-    is_second: NDArray[np.bool_]
+    judged: NDArray[np.int64]  # the members by which it is judged, all of them if they are few
+    is_second: NDArray[np.bool_]  # of these
 
 
-def _halves(state: State, q: int) -> _Halves:
+def _halves(state: State, q: int, place: Place) -> _Halves:
     """Cut a cluster where its rows' topic counts vary most, in the metric of the second-order gain."""
-    members = np.flatnonzero(state.labels == q)
-    s = state.rows.take(members).to_csr() @ responsibilities(state.beta, state.gamma[q])  # (n, K)
+    members = judged = np.flatnonzero(state.labels == q)
+    if len(members) > SPLIT_ROWS:
+        judged = np.sort(np.random.default_rng(q).choice(members, SPLIT_ROWS, replace=False))
+    promise, is_second = place.together(cut, judged, state.beta, state.gamma[q], state.curvature[q])
+    return _Halves(promise * (len(members) / len(judged)) ** 2, members, judged, is_second)
+
+
+def cut(rows: Counts, beta: Array, gamma: Array, curvature: Array) -> tuple[float, NDArray[np.bool_]]:
+    """Return what cutting the rows of a cluster in two promises, minus infinity if they are alike, and the second."""
+    s = rows.to_csr() @ responsibilities(beta, gamma)  # (n, K)
     deviation = s - s.sum(axis=1, keepdims=True) * (s.sum(axis=0) / s.sum())  # (n, K), sums to zero over the rows
-    values, vectors = np.linalg.eigh(np.nan_to_num(state.curvature[q]))
+    values, vectors = np.linalg.eigh(np.nan_to_num(curvature))
     points = deviation @ (vectors * np.sqrt(np.maximum(values, 0.0)))  # (n, K)
     axis = np.linalg.eigh(points.T @ points)[1][:, -1]
     is_second = points @ axis > 0.0
     share = s[is_second].sum() / s.sum()
     if not 0.0 < share < 1.0:
-        return _Halves(-np.inf, members, is_second)
+        return -np.inf, is_second
     promise = 0.5 * (points[is_second].sum(axis=0) ** 2).sum() / (share * (1.0 - share))
-    return _Halves(float(promise), members, is_second)
+    return float(promise), is_second
 
 
-def _split(state: State, q: int, halves: _Halves, tol: float, at_least: float) -> Split:
+def _split(state: State, q: int, halves: _Halves, tol: float, at_least: float, place: Place) -> Split:
     """Climb from two halves of a cluster on its own rows, as long as that may gain enough; return the split."""
-    members = halves.members
+    members, judged = halves.members, halves.judged
     if halves.promise == -np.inf:
         return Split(-np.inf, q, members[:0], members, at_least)
-    part = build(state.rows.take(members), halves.is_second, n_clusters=2, beta=state.beta, alpha=state.alpha)
+    share = len(judged) / len(members)
+    gain, sums, is_second = place.together(
+        climb_halves, judged, halves.is_second, state.beta, state.alpha, tol, share * at_least
+    )
+    if len(judged) == len(members):
+        return Split(gain, q, members[is_second], members, at_least)
+    sizes = np.bincount(is_second, minlength=2)
+    pair = of_sums(sums, sizes, beta=state.beta, alpha=state.alpha)
+    labels = assigned(pair, members, place)
+    sums = place.total(group_sums, members, labels, shared=(2,))
+    sizes = np.bincount(labels, minlength=2)
+    if not sizes.all():
+        return Split(-np.inf, q, members[:0], members, at_least)
+    pair = of_sums(sums, sizes, beta=state.beta, alpha=state.alpha)
+    return Split(bound(pair) - float(state.value[q]), q, members[labels == 1], members, at_least)
+
+
+def climb_halves(
+    rows: Counts, is_second: NDArray[np.bool_], beta: Array, alpha: float, tol: float, at_least: float
+) -> tuple[float, Array, NDArray[np.bool_]]:
+    """Climb from two halves of some rows; return what they gain over being together, their sums and the second.
+
+    It is given up when it will not gain `at_least`.
+    """
+    part = build(rows, is_second, n_clusters=2, beta=beta, alpha=alpha)
     # The part's own bound counts n log(n / n_q), which is just what a split adds to the whole's.
-    gains, rng = [bound(part) - float(state.value[q])], np.random.default_rng(0)
+    whole, rng = pooled_value(part, [0, 1]), np.random.default_rng(0)
+    gains = [bound(part) - whole]
     for n_left in range(SPLIT_EPOCHS, 0, -1):
         run = climb(part, rng=rng, limits=Limits(1, tol))
         if run.interrupted:  # the search as a whole is meant
             raise KeyboardInterrupt
-        gains.append(run.bounds[-1] - float(state.value[q]))
+        gains.append(run.bounds[-1] - whole)
         if run.converged or gains[-1] + n_left * (gains[-1] - gains[-2]) < at_least:
             break
-    return Split(gains[-1], q, members[part.labels == 1], members, at_least)
+    return gains[-1], part.counts, part.labels == 1

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmpca.engine.loop import Algorithm, Callback, Limits, Run, climb
 from mmpca.engine.moves import bound
 from mmpca.engine.regroup import Regrouping
 from mmpca.engine.state import State, relabel
+from mmpca.places import Place
 
 # Clusters are regrouped for the first time when an epoch moves at most this share of the rows: what a regrouping
 # changes need not be polished before.
@@ -26,6 +29,8 @@ def search(
     regroup: bool = False,
     n_threads: int = 1,
     callback: Callback | None = None,
+    place: Place | None = None,
+    on_epoch: Callable[[NDArray[np.int32]], object] | None = None,
 ) -> Run:
     """Climb from the state's partition to one that no single move improves, in place.
 
@@ -46,16 +51,23 @@ def search(
         The result does not depend on it.
     callback : callable, optional
         Called with a `Progress` after each block; a true answer stops the search there, and so does Ctrl-C.
+    place : Place, optional
+        Where the rows are, if they are not at hand; for "greedy" only.
+    on_epoch : callable, optional
+        Called with the labels after each epoch.
 
     Returns
     -------
     Run
         An epoch's bound and moves include those of a regrouping just before it.
     """
-    go_on = partial(climb, state, algorithm=algorithm, rng=rng, n_threads=n_threads, callback=callback)
+    go_on = partial(
+        climb, state, algorithm=algorithm, rng=rng, n_threads=n_threads, callback=callback, place=place,
+        on_epoch=on_epoch,
+    )  # fmt: skip
     few_moves = int(FEW_MOVES_SHARE * len(state.labels)) if regroup else 0
     run = go_on(limits=Limits(max_epochs, tol, few_moves))
-    regrouping = Regrouping(state, tol=tol)
+    regrouping = Regrouping(state, tol=tol, place=place)
     try:
         while regroup and not run.interrupted and run.n_epochs < max_epochs:
             has_changed = regrouping.improve()
@@ -67,7 +79,7 @@ def search(
                 break
     except KeyboardInterrupt:
         # It came between two climbs. The labels are sound, all else is made anew from them.
-        relabel(state, state.labels, state.gamma)
+        relabel(state, state.labels, state.gamma, place=place)
         last = max(bound(state), run.bounds[-1])  # rounding
         run = Run([*run.bounds[:-1], last], run.n_moves, converged=False, interrupted=True)
     return run

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mmpca import kernels
-from mmpca.counts import Counts
+from mmpca.counts import Counts, no_rows
 from mmpca.engine.bound import Array, cluster_bound, expected_log_theta, ve_step
+from mmpca.places import Here, Place, Rows, group_sums
 
 
 class State(NamedTuple):
@@ -62,7 +63,7 @@ def build(rows: Counts, labels: ArrayLike, *, n_clusters: int, beta: Array, alph
     return state
 
 
-def of_sums(counts: Array, sizes: ArrayLike, *, beta: Array, alpha: float) -> State:
+def of_sums(counts: Array, sizes: ArrayLike, *, beta: Array, alpha: float, gamma: Array | None = None) -> State:
     """Return a state of clusters whose rows are not at hand: it has a bound and merges, but no moves.
 
     Parameters
@@ -73,11 +74,12 @@ def of_sums(counts: Array, sizes: ArrayLike, *, beta: Array, alpha: float) -> St
         Rows in each cluster.
     beta : array of shape (K, V)
     alpha : float
+    gamma : array of shape (Q, K), optional
+        Where the VE-steps start; by default from equal topic shares.
     """
-    none = Counts(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32), counts.shape[1])
-    state = _blank(none, np.zeros(0), len(counts), beta, alpha)
+    state = _blank(no_rows(counts.shape[1]), np.zeros(0), len(counts), beta, alpha)
     state.counts[:], state.sizes[:], state.totals[:] = counts, sizes, counts.sum(axis=1)
-    _renew(state, None)
+    _renew(state, gamma)
     return state
 
 
@@ -107,13 +109,62 @@ def _blank(rows: Counts, labels: ArrayLike, n_clusters: int, beta: Array, alpha:
     )
 
 
-def relabel(state: State, labels: ArrayLike, gamma: Array | None = None) -> None:
+def build_at(place: Place, labels: ArrayLike, *, n_clusters: int, beta: Array, alpha: float) -> State:
+    """Return the state of a partition of rows that are not at hand; what needs them has to be told the place."""
+    state = _blank(no_rows(place.n_features), labels, n_clusters, beta, alpha)
+    relabel(state, state.labels, place=place)
+    return state
+
+
+class Topics(NamedTuple):
+    """What a search leaves as it is, but for the rows; see `State`."""
+
+    alpha: float
+    beta: Array
+    beta_rows: Array
+
+    @classmethod
+    def of(cls, state: State) -> Self:
+        """Return that of a state."""
+        return cls(*(getattr(state, name) for name in cls._fields))
+
+
+class Clusters(NamedTuple):
+    """What a search changes, but for the labels; see `State`."""
+
+    sizes: NDArray[np.int64]
+    counts: Array
+    totals: Array
+    gamma: Array
+    weight: Array
+    value: Array
+    curvature: Array
+    coupling: Array
+    tables: Array
+    drift: Array
+    moved: Array
+    aged: Array
+
+    @classmethod
+    def of(cls, state: State) -> Self:
+        """Return that of a state: its own arrays."""
+        return cls(*(getattr(state, name) for name in cls._fields))
+
+
+def of_part(part: Counts, rows: Rows, labels: NDArray[np.int32], topics: Topics, clusters: Clusters) -> State:
+    """Return a state with a part of the rows at hand, of which the given ones have the given labels."""
+    own = np.zeros(part.n_rows, dtype=np.int32)
+    own[rows] = labels
+    return State(rows=part, labels=own, **topics._asdict(), **clusters._asdict())
+
+
+def relabel(state: State, labels: ArrayLike, gamma: Array | None = None, *, place: Place | None = None) -> None:
     """Give the state another partition in place, every cluster fresh; `gamma` (Q, K) starts the VE-steps.
 
-    By default they start from equal topic shares.
+    By default they start from equal topic shares, and the rows are at hand.
     """
     state.labels[:] = labels
-    _recount(state)
+    _recount(state, Here(state.rows) if place is None else place)
     _renew(state, gamma)
 
 
@@ -127,10 +178,11 @@ def _renew(state: State, gamma: Array | None) -> None:
     tighten_spread(state)
 
 
-def _recount(state: State) -> None:
+def _recount(state: State, place: Place) -> None:
     """Recompute sizes, counts and totals of the clusters from the labels, in place."""
     state.sizes[:] = np.bincount(state.labels, minlength=state.n_clusters)
-    state.counts[:] = state.rows.group_sums(state.labels, state.n_clusters)
+    every = np.arange(len(state.labels))
+    state.counts[:] = place.total(group_sums, every, state.labels, shared=(state.n_clusters,))
     state.totals[:] = state.counts.sum(axis=1)
 
 

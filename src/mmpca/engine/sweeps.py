@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmpca import kernels
-from mmpca.engine.bound import size_changes
+from mmpca.counts import Counts, stacked
+from mmpca.engine.bound import Array, size_changes
 from mmpca.engine.outlook import Outlook
 from mmpca.engine.settle import CloseCalls, Proposals
-from mmpca.engine.state import State
-
-Rows = NDArray[np.int64]
-ForRows = Callable[..., None]  # calls a kernel on matching pieces of arrays, in threads
+from mmpca.engine.state import Clusters, State, Topics, of_part
+from mmpca.places import ForRows, Place, Rows
 
 STALE_SHARE = 0.2  # counts moved since a cluster's last refresh, as a share of its total, before the next
 # Rows x clusters x topics x features up to which the last look at the moves is exact, or has very wide margins.
@@ -74,13 +72,15 @@ class CvemSweep:
 class GreedySweep:
     """Best moves proposed against the frozen state by screened second-order gains, then applied if they still gain.
 
-    Rows that could gain nothing when they were last looked at are passed over while the clusters have hardly changed.
+    Rows propose where they are; those that may move come here. Rows that could gain nothing when they were last looked
+    at are passed over while the clusters have hardly changed.
     """
 
-    def __init__(self, state: State, for_rows: ForRows) -> None:
-        self.state, self.for_rows = state, for_rows
+    def __init__(self, state: State, place: Place) -> None:
+        self.state, self.place = state, place
         self.cautions = (1.0, last_caution(state))
-        self.outlook = Outlook(state)
+        self.outlook = Outlook(state, place)
+        self._topics = place.keep(Topics.of(state))
 
     def visit(self, block: Rows, min_gain: float, caution: float) -> int:
         """Make moves of the block's rows in place, all bounds on errors times `caution`; return their number."""
@@ -88,38 +88,83 @@ class GreedySweep:
         if not len(block):
             return 0
         rows = np.sort(block)  # what lies together in memory is read together; moves are made in the block's order
-        target = self._propose(rows, min_gain, caution)
-        n_moves = _apply(self.state, block, target[np.searchsorted(rows, block)], min_gain)
+        found = self._propose(rows, min_gain, caution)
+        self.outlook.book(rows, found.upper)
+        n_moves = self._apply(block, rows, found, min_gain)
         if n_moves:
             self.outlook.advance(self.state)
         return n_moves
 
-    def _propose(self, rows: Rows, min_gain: float, caution: float) -> NDArray[np.int32]:
-        """Return the best move of each row against the frozen state, -1 for none."""
-        state, last = self.state, self.cautions[-1]
-        found = Proposals.empty(len(rows), state.n_clusters)
-        changes = size_changes(state.sizes)
-        self.for_rows(
-            lambda some, *arrays: kernels.propose(
-                state, changes, min_gain, caution, last, some, Proposals._make(arrays)
-            ),
-            rows,
-            *found,
-        )
-        if found.is_open.any():
-            at = np.flatnonzero(found.is_open)
-            calls = CloseCalls(
-                state, rows[at], Proposals._make(x[at] for x in found), min_gain=min_gain, ratio=last / caution
-            )  # fmt: skip
-            found.target[at], found.upper[at] = calls.settle(self.for_rows)
-        self.outlook.book(rows, found.upper)
-        return found.target
+    def _propose(self, rows: Rows, min_gain: float, caution: float) -> Found:
+        """Return the best move of each row against the frozen state."""
+        asked = Question(min_gain, caution, self.cautions[-1])
+        shared = (self._topics, Clusters.of(self.state), asked)
+        answers = self.place.each(propose_rows, rows, self.state.labels[rows], shared=shared)
+        target, upper = np.empty(len(rows), dtype=np.int32), np.empty(len(rows))
+        for at, found in answers:
+            target[at], upper[at] = found.target, found.upper
+        return Found(target, upper, stacked([found.moving for _, found in answers]))
+
+    def _apply(self, block: Rows, rows: Rows, found: Found, min_gain: float) -> int:
+        """Make the proposed moves that still gain, in the block's order, in place; return their number."""
+        is_moving = found.target >= 0
+        moving, target = rows[is_moving], found.target[is_moving]
+        if not len(moving):
+            return 0
+        at = np.searchsorted(rows, block)
+        order = (np.cumsum(is_moving) - 1)[at[is_moving[at]]]  # the block's rows that move, by their place in `moving`
+        some = self.state._replace(rows=found.moving, labels=self.state.labels[moving])
+        try:
+            return _apply(some, order, target[order], min_gain)
+        finally:  # Ctrl-C between two kernels: the clusters have counted the moves before it
+            self.state.labels[moving] = some.labels
 
     def end_epoch(self, is_repaired: bool) -> None:
         """Bring what the rows can gain up to date with the clusters."""
         self.outlook.end_epoch(self.state)
         if is_repaired:
             self.outlook.forget()
+
+
+class Question(NamedTuple):
+    """What rows are asked for."""
+
+    min_gain: float
+    caution: float  # a factor of the errors' bounds
+    last_caution: float  # the same before convergence is declared
+
+
+class Found(NamedTuple):
+    """What rows answer."""
+
+    target: NDArray[np.int32]  # best move, -1 for none, (R,)
+    upper: Array  # what the row can gain at the most under the last caution, (R,)
+    moving: Counts  # the rows that have a target
+
+
+def propose_rows(
+    part: Counts,
+    rows: Rows,
+    labels: NDArray[np.int32],
+    topics: Topics,
+    clusters: Clusters,
+    asked: Question,
+    for_rows: ForRows,
+) -> Found:
+    """Return the best moves of some rows of a part against the frozen state."""
+    state = of_part(part, rows, labels, topics, clusters)
+    found, changes = Proposals.empty(len(rows), state.n_clusters), size_changes(state.sizes)
+
+    def propose(some: Rows, *arrays: NDArray[np.generic]) -> None:
+        kernels.propose(state, changes, *asked, some, Proposals._make(arrays))
+
+    for_rows(propose, rows, *found)
+    if found.is_open.any():
+        at = np.flatnonzero(found.is_open)
+        ratio = asked.last_caution / asked.caution
+        calls = CloseCalls(state, rows[at], Proposals._make(x[at] for x in found), min_gain=asked.min_gain, ratio=ratio)
+        found.target[at], found.upper[at] = calls.settle(for_rows)
+    return Found(found.target, found.upper, part.take(rows[found.target >= 0]))
 
 
 def last_caution(state: State) -> float:

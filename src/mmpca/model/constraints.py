@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmpca.counts import Counts, transposition_hint
+from mmpca.places import Place
 
 Array = NDArray[np.float64]
 
@@ -84,7 +85,7 @@ def check_parameters(parameters: Mapping[str, Any], rules: Mapping[str, Rule] = 
             raise ValueError(f"{name} must be {rule.expected}, but it is {shown}.")
 
 
-def check_sizes(rows: Counts, n_clusters: int, n_topics: int) -> None:
+def check_sizes(rows: Counts | Place, n_clusters: int, n_topics: int) -> None:
     """Raise ValueError unless there are enough rows for the clusters and enough features for the topics."""
     if n_clusters > rows.n_rows:
         raise ValueError(
@@ -98,8 +99,8 @@ def check_sizes(rows: Counts, n_clusters: int, n_topics: int) -> None:
         )
 
 
-def _hint(rows: Counts) -> str:
-    hint = transposition_hint(rows)
+def _hint(rows: Counts | Place) -> str:
+    hint = transposition_hint(rows) if isinstance(rows, Counts) else None
     return "" if hint is None else f" {hint}"
 
 
@@ -132,7 +133,7 @@ def check_labels(labels: Any, n_samples: int, n_clusters: int) -> NDArray[np.int
     return values.astype(np.int32)
 
 
-def check_topics(topics: Any, n_topics: int, column_totals: NDArray[np.int64]) -> Array:
+def check_topics(topics: Any, n_topics: int, column_totals: NDArray[Any]) -> Array:
     """Return given topics as float64, (K, V); rows must sum to one and every present feature must be possible."""
     beta = np.asarray(topics)
     if beta.dtype.kind not in "biuf":

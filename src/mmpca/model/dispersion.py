@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mmpca.counts import Counts
+from mmpca.places import ForRows, Here, Place, Rows, joined
 
 Array = NDArray[np.float64]
 
@@ -35,12 +36,14 @@ class Dispersion(NamedTuple):
     clusters: Array  # the same for each cluster, (Q,)
 
 
-def overdispersion(rows: Counts, labels: NDArray[np.int32], *, topics: Array, cluster_topics: Array) -> Dispersion:
+def overdispersion(
+    rows: Counts | Place, labels: NDArray[np.int32], *, topics: Array, cluster_topics: Array
+) -> Dispersion:
     """Return how much more the rows vary around their clusters than the model predicts: about 1 if it holds.
 
     Parameters
     ----------
-    rows : Counts of shape (N, V)
+    rows : Counts of shape (N, V), or the place where they are
     labels : array of int, shape (N,)
         Cluster of each row.
     topics : array of shape (K, V)
@@ -68,7 +71,9 @@ def overdispersion(rows: Counts, labels: NDArray[np.int32], *, topics: Array, cl
     varies = variance > LEAST_VARIANCE
     sizes = np.bincount(labels, minlength=n_clusters)
     freedom = np.where(varies, sizes * max(0.0, 1.0 - n_fitted / rows.n_rows), 0.0)
-    deviations = np.bincount(labels, _row_deviations(rows, labels, profiles), n_clusters)
+    place = Here(rows) if isinstance(rows, Counts) else rows
+    by_row = joined(place, row_deviations, np.arange(rows.n_rows), np.asarray(labels), shared=(profiles,))
+    deviations = np.bincount(labels, by_row, n_clusters)
     ratios = np.divide(deviations, variance, out=np.zeros(n_clusters), where=varies)
     return Dispersion(float(_quotient(ratios.sum(), freedom.sum())), _quotient(ratios, freedom))
 
@@ -84,14 +89,14 @@ def advice(overall: float, *, stabilize: str | None) -> str | None:
     )
 
 
-def _row_deviations(rows: Counts, labels: NDArray[np.int32], profiles: Array) -> Array:
-    """Return sum_v (x_iv - L_i p_v)^2 / L_i of each row, p being the profile of its cluster, (N,).
+def row_deviations(part: Counts, rows: Rows, labels: NDArray[np.int32], profiles: Array, for_rows: ForRows) -> Array:
+    """Return sum_v (x_iv - L_i p_v)^2 / L_i of each row of a part, p being the profile of its cluster, (N,).
 
     The square is written out, sum_v x^2 - 2 L sum_v x p + L^2 sum_v p^2, so that only entries that are not zero count.
     """
-    X = rows.to_csr().astype(np.float64)
+    X = part.to_csr().astype(np.float64)
     totals, squares = np.asarray(X.sum(axis=1)), np.asarray((X * X).sum(axis=1))  # (N,)
-    own = np.asarray(labels)[:, None]
+    own = labels[:, None]
     products = np.take_along_axis(X @ np.ascontiguousarray(profiles.T), own, axis=1)[:, 0]  # (N,)
     concentration = (profiles**2).sum(axis=1)[labels]
     deviations: Array = np.maximum(squares / totals - 2 * products + totals * concentration, 0.0)

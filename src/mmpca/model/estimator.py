@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -20,9 +21,12 @@ from mmpca.counts import Counts, as_counts, square_root
 from mmpca.engine.refit import refit_topics
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning
 from mmpca.model import constraints, explanation, files, prediction, starts
+from mmpca.model.checkpoints import Checkpoint
 from mmpca.model.dispersion import advice, overdispersion
 from mmpca.model.messages import tell_of_starts, telling
-from mmpca.topics import learn_topics, topic_shares
+from mmpca.model.searching import Common, search
+from mmpca.places import Here, Place, column_totals, group_sums
+from mmpca.topics import fit_lda_at, learn_topics, topic_shares
 
 Array = NDArray[np.float64]
 
@@ -205,27 +209,64 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         # The data are checked in the name of another model, so that a refusal leaves this one as it was.
         checked = type(self)(**self.get_params(deep=False))
         rows = checked.checked_counts(X)
+        return self.fit_at(Here(rows), attributes=vars(checked), callback=callback)
+
+    def fit_at(
+        self,
+        place: Place,
+        *,
+        attributes: Mapping[str, Any],
+        callback: starts.Callback | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> Self:
+        """Cluster rows wherever they are; for those who know such places, as `mmpca.distributed` does.
+
+        Parameters
+        ----------
+        place : Place
+            Counts that have been checked, square roots with `stabilize`.
+        attributes : mapping of str to value
+            What checking the data has found: `n_features_in_`, `feature_names_in_`.
+        callback : callable, optional
+            As in :meth:`fit`.
+        checkpoint : Checkpoint, optional
+            Where topics and labels are kept, and known from an earlier fit that did not end.
+
+        Returns
+        -------
+        self
+        """
         seeds = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31)).spawn(2)
-        plan = self._plan(rows.n_rows)
-        planned = self._starts(plan.n_starts, rows.n_rows, seeds[1])
-        beta = self._topics(rows, np.random.default_rng(seeds[0]))
-        searches = starts.Searches(
-            self._task(rows, beta, planned), planned, plan.patience, telling(callback, self.verbose)
+        plan = self._plan(place.n_rows)
+        planned = self._starts(plan.n_starts, place.n_rows, seeds[1])
+        learn = partial(self._topics, place, np.random.default_rng(seeds[0]))
+        beta = learn() if checkpoint is None else checkpoint.topics(learn)
+        if checkpoint is not None and checkpoint.labels is not None:
+            planned = [starts.Start("checkpoint", planned[0].seed, checkpoint.labels)]
+        outcomes, is_interrupted = search(
+            place,
+            self._common(beta),
+            planned,
+            plan.patience,
+            seed=int(seeds[1].generate_state(1)[0]),
+            n_threads=effective_n_jobs(self.n_jobs),
+            callback=telling(callback, self.verbose),
+            on_epoch=None if checkpoint is None else checkpoint.keep,
         )
-        outcomes = searches.run(effective_n_jobs(self.n_jobs))
-        best = starts.best_of(outcomes)
+        # Of many rows the starts were tried on some of them; their bounds are not comparable with the last one.
+        best = starts.best_of([outcome for outcome in outcomes if len(outcome.labels) == place.n_rows])
         if self.verbose:
             tell_of_starts(outcomes)
-        is_interrupted = searches.interrupted
+        counts = place.total(group_sums, np.arange(place.n_rows), best.labels, shared=(self.n_clusters,))
         refitted = best.beta, best.gamma, best.bound
         try:
-            refitted = self._refitted(best, rows)
+            refitted = self._refitted(best, counts)
         except KeyboardInterrupt:  # what the search found is not lost
             is_interrupted = True
-        attributes = vars(checked) | self._fitted(best, rows, refitted)
-        attributes["starts_"] = [starts.report(outcome) for outcome in outcomes]
+        fitted = dict(attributes) | self._fitted(best, place, counts, refitted)
+        fitted["starts_"] = [starts.report(outcome) for outcome in outcomes]
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
-        for name, value in attributes.items():
+        for name, value in fitted.items():
             setattr(self, name, value)
         self._warn(is_interrupted, len(outcomes))
         return self
@@ -245,16 +286,18 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         rows = as_counts(X, empty_rows="error" if reset else "allow")
         return square_root(rows) if self.stabilize == "sqrt" else rows
 
-    def _topics(self, rows: Counts, rng: np.random.Generator) -> Array:
+    def _topics(self, place: Place, rng: np.random.Generator) -> Array:
         """Return the topics that the search uses, (K, V)."""
-        column_totals = rows.column_totals()
+        if isinstance(self.topics, str) and self.topics == "lda":
+            if isinstance(place, Here):
+                return learn_topics(place.rows, self.n_topics, rng=rng, n_threads=effective_n_jobs(self.n_jobs))
+            return fit_lda_at(place, self.n_topics, rng=rng).beta
+        totals = place.total(column_totals, np.arange(place.n_rows))
         if not isinstance(self.topics, str):
-            return constraints.check_topics(self.topics, self.n_topics, column_totals)
-        if self.topics == "random":
-            beta = np.zeros((self.n_topics, rows.n_features))
-            beta[:, column_totals > 0] = rng.dirichlet(np.ones((column_totals > 0).sum()), self.n_topics)
-            return beta
-        return learn_topics(rows, self.n_topics, rng=rng, n_threads=effective_n_jobs(self.n_jobs))
+            return constraints.check_topics(self.topics, self.n_topics, totals)
+        beta = np.zeros((self.n_topics, place.n_features))
+        beta[:, totals > 0] = rng.dirichlet(np.ones((totals > 0).sum()), self.n_topics)
+        return beta
 
     def _plan(self, n_samples: int) -> starts.Plan:
         """Return how many starts to make at the most, and when to stop before."""
@@ -271,30 +314,22 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         kinds = starts.KINDS if self.start == "auto" else (self.start,)
         return [starts.Start(kinds[number % len(kinds)], word) for number, word in enumerate(seeds)]
 
-    def _task(self, rows: Counts, beta: Array, planned: list[starts.Start]) -> starts.Task:
+    def _common(self, beta: Array) -> Common:
         """Return what all starts have in common."""
-        needs_shares = any(start.kind == "kmeans" for start in planned)
-        return starts.Task(
-            rows,
-            beta,
-            alpha=float(self.topic_prior),
-            n_clusters=self.n_clusters,
-            algorithm=self.algorithm,
-            max_epochs=self.max_epochs,
-            tol=float(self.tol),
-            shares=topic_shares(rows, beta, prior=float(self.topic_prior)) if needs_shares else None,
-        )
+        return Common(beta, float(self.topic_prior), self.n_clusters, self.algorithm, self.max_epochs, float(self.tol))
 
-    def _fitted(self, best: starts.Outcome, rows: Counts, refitted: tuple[Array, Array, float]) -> dict[str, Any]:
+    def _fitted(
+        self, best: starts.Outcome, place: Place, counts: Array, refitted: tuple[Array, Array, float]
+    ) -> dict[str, Any]:
         """Return the fitted attributes of the best outcome."""
         components, gamma, refit_bound = refitted
         cluster_topics = gamma / gamma.sum(axis=1, keepdims=True)
-        dispersion = overdispersion(rows, best.labels, topics=components, cluster_topics=cluster_topics)
-        n_present = int((rows.column_totals() > 0).sum())
-        sizes = {"n_clusters": self.n_clusters, "n_topics": self.n_topics, "n_samples": rows.n_rows}
+        dispersion = overdispersion(place, best.labels, topics=components, cluster_topics=cluster_topics)
+        n_present = int((counts.sum(axis=0) > 0).sum())
+        sizes = {"n_clusters": self.n_clusters, "n_topics": self.n_topics, "n_samples": place.n_rows}
         return {
             "labels_": best.labels,
-            "cluster_counts_": rows.group_sums(best.labels, self.n_clusters),
+            "cluster_counts_": counts,
             "weights_": best.weights,
             "bound_": best.bound,
             "icl_": engine.icl(best.bound, **sizes, n_features=n_present),
@@ -307,19 +342,18 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             "refit_bound_": refit_bound,
             "overdispersion_": dispersion.overall,
             "cluster_overdispersion_": dispersion.clusters,
-            "_mean_length": float(rows.data.sum(dtype=np.int64) / rows.n_rows),
+            "_mean_length": float(counts.sum() / place.n_rows),
         }
 
-    def _refitted(self, best: starts.Outcome, rows: Counts) -> tuple[Array, Array, float]:
+    def _refitted(self, best: starts.Outcome, counts: Array) -> tuple[Array, Array, float]:
         """Return topics, gamma and their bound, re-estimated on the final clusters where asked to.
 
         Soft assignments have updated the topics on the way.
         """
         if not self.refit_topics or self.algorithm == "vbem":
             return best.beta, best.gamma, best.bound
-        alpha = float(self.topic_prior)
-        state = engine.build(rows, best.labels, n_clusters=self.n_clusters, beta=best.beta, alpha=alpha)
-        engine.relabel(state, best.labels, best.gamma)
+        sizes = np.bincount(best.labels, minlength=self.n_clusters)
+        state = engine.of_sums(counts, sizes, beta=best.beta, alpha=float(self.topic_prior), gamma=best.gamma)
         components, gamma, bound = refit_topics(state)
         return components, gamma, max(bound, best.bound)  # rounding
 

@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 from mmpca import engine
 from mmpca.counts import Counts
 from mmpca.engine.bound import Array
+from mmpca.places import Here, Place
 
 Labels = NDArray[np.int32]
 Algorithm = engine.Algorithm | Literal["vbem"]
@@ -56,6 +57,8 @@ class Task(NamedTuple):
     max_epochs: int
     tol: float
     shares: Array | None = None  # topic shares of the rows (N, K), for k-means
+    place: Place | None = None  # where the rows are, if not at hand: then starts have to be given
+    on_epoch: Callable[[Labels], object] | None = None  # called with the labels after each epoch
 
 
 class Start(NamedTuple):
@@ -151,7 +154,9 @@ def search_from(task: Task, start: Start, *, n_threads: int, callback: Callable[
     began = perf_counter()
     rng = np.random.default_rng(start.seed)
     labels = draw_labels(task, start, rng)
-    state = engine.build(task.rows, labels, n_clusters=task.n_clusters, beta=task.beta, alpha=task.alpha)
+    place = Here(task.rows) if task.place is None else task.place
+    state = engine.build_at(place, labels, n_clusters=task.n_clusters, beta=task.beta, alpha=task.alpha)
+    state = state._replace(rows=task.rows)
     if task.algorithm == "vbem":
         soft = engine.vbem(
             state, max_epochs=task.max_epochs, tol=max(task.tol, LEAST_SOFT_TOL), callback=callback
@@ -167,6 +172,8 @@ def search_from(task: Task, start: Start, *, n_threads: int, callback: Callable[
             regroup=task.algorithm == "greedy",
             n_threads=n_threads,
             callback=callback,
+            place=task.place,
+            on_epoch=task.on_epoch,
         )
         found = (run.bounds[-1], state.labels, state.sizes / len(labels), state.gamma, task.beta, run)
     return Outcome(start, *found, perf_counter() - began)

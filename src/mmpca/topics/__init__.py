@@ -2,7 +2,7 @@
 
 from mmpca.topics.estimator import LDA
 from mmpca.topics.folds import fold_counts, predicted_rows
-from mmpca.topics.lda import LDAFit, fit_lda, learn_topics
+from mmpca.topics.lda import LDAFit, fit_lda, fit_lda_at, learn_topics
 from mmpca.topics.prior import PriorChoice, choose_row_prior
 from mmpca.topics.rows import topic_shares
 from mmpca.topics.splits import Split, held_out_score, known_counts, split_counts
@@ -14,6 +14,7 @@ __all__ = [
     "Split",
     "choose_row_prior",
     "fit_lda",
+    "fit_lda_at",
     "fold_counts",
     "held_out_score",
     "known_counts",

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmpca import kernels
-from mmpca.counts import Counts
+from mmpca.counts import Counts, no_rows
+from mmpca.places import ForRows, Here, Place, Rows, column_totals, joined, row_entries
 from mmpca.topics.em import (
     SMOOTHING,
     Array,
     Callback,
-    Fit,
     Limits,
     Mixture,
     Problem,
@@ -36,6 +37,7 @@ FINAL_EFFORT = 2_000_000_000  # of all these passes: large data stop before they
 LEAST_PASSES = 60  # but not before so many
 REFINING_PASSES = 3
 REFINED_ENTRIES = 2**20  # of the rows whose shares are held at a time
+SCALE = 2.0**20  # of expected counts, which are rounded so that their sums are exact in any order
 
 
 class LDAFit(NamedTuple):
@@ -108,59 +110,133 @@ def fit_lda(
     callback : callable, optional
         Called with the number of passes so far; a true answer stops there.
     """
-    grid = GRID if isinstance(row_prior, str) else (float(row_prior),)
-    is_present = rows.column_totals() > 0
     with threads(n_threads) as pool:
         run = Runner(pool, callback)
-        sample = sample_rows(rows, max(SEARCH_WORK // n_topics, SEARCH_COVER * int(is_present.sum())), rng)
-        limits = Limits(min(SEARCH.max_passes, max_passes), max(SEARCH.tol, tol))
-        choice = choose_row_prior(
-            sample, n_topics, rng=rng, grid=grid, smoothing=smoothing, n_init=n_init, is_present=is_present,
-            limits=affordable(limits, sample.nnz * n_topics, SEARCH_EFFORT), run=run,
-        )  # fmt: skip
-        problem = Problem(rows, is_present, choice.row_prior, smoothing)
-        if sample is rows:
-            fit = run(problem, choice.mixture, Limits(max_passes, tol))
-        else:
-            fit = _fit_many(problem, choice.mixture.beta_rows, rng, run, Limits(max_passes, tol))
+        settings = Settings(row_prior, smoothing, n_init, max_passes, tol)
+        return fit_lda_at(Here(rows), n_topics, rng=rng, settings=settings, run=run)
+
+
+class Settings(NamedTuple):
+    """Parameters of :func:`fit_lda`."""
+
+    row_prior: float | Literal["auto"] = "auto"
+    smoothing: float = SMOOTHING
+    n_init: int = N_INIT
+    max_passes: int = FINAL.max_passes
+    tol: float = FINAL.tol
+
+
+def fit_lda_at(
+    place: Place,
+    n_topics: int,
+    *,
+    rng: np.random.Generator,
+    settings: Settings | None = None,
+    run: Runner | None = None,
+) -> LDAFit:
+    """Fit topics to rows wherever they are; see :func:`fit_lda`.
+
+    What is fitted to a part of the rows is fitted in one place; the last passes over all rows are made where these are.
+    `run` brings threads and a callback where the rows are at hand.
+    """
+    settings = settings or Settings()
+    every = np.arange(place.n_rows)
+    entries = joined(place, row_entries, every)  # (N,)
+    is_present = place.total(column_totals, every) > 0
+    n_entries = max(SEARCH_WORK // n_topics, SEARCH_COVER * int(is_present.sum()))
+    some = sampled(entries, n_entries, rng)
+    is_whole = len(some) == place.n_rows
+    first = place.together(_fit_first, some, n_topics, is_present, settings, is_whole, rng, run)
+    if is_whole:
+        return first.fit
+    rng = first.rng
+    some = sampled(entries, FINAL_WORK // n_topics, rng)
+    fit: LDAFit = place.together(_fit_sample, some, first.fit, is_present, settings, run)
+    beta_rows = np.ascontiguousarray(fit.beta.T)
+    if len(some) < place.n_rows:
+        problem = Problem(no_rows(place.n_features), is_present, fit.row_prior, settings.smoothing)
+        for _ in range(REFINING_PASSES):
+            counts = place.total(expected_topics, every, shared=(beta_rows, fit.row_prior))
+            beta_rows = topics_of(problem, counts / SCALE)
+    return fit._replace(beta=np.ascontiguousarray(beta_rows.T))
+
+
+class _First(NamedTuple):
+    """Topics of the rows that chose the prior, and the generator as it was left."""
+
+    fit: LDAFit
+    rng: np.random.Generator  # that of the caller may be a copy elsewhere
+
+
+def _fit_first(
+    rows: Counts,
+    n_topics: int,
+    is_present: NDArray[np.bool_],
+    settings: Settings,
+    is_whole: bool,
+    rng: np.random.Generator,
+    run: Runner | None,
+) -> _First:
+    """Choose the row prior on some rows; if these are all, fit the topics as well."""
+    run = Runner() if run is None else run
+    grid = GRID if isinstance(settings.row_prior, str) else (float(settings.row_prior),)
+    limits = Limits(min(SEARCH.max_passes, settings.max_passes), max(SEARCH.tol, settings.tol))
+    choice = choose_row_prior(
+        rows, n_topics, rng=rng, grid=grid, smoothing=settings.smoothing, n_init=settings.n_init, is_present=is_present,
+        limits=affordable(limits, rows.nnz * n_topics, SEARCH_EFFORT), run=run,
+    )  # fmt: skip
+    mixture, converged = choice.mixture, False
+    if is_whole:
+        problem = Problem(rows, is_present, choice.row_prior, settings.smoothing)
+        fit = run(problem, mixture, Limits(settings.max_passes, settings.tol))
+        mixture, converged = fit.mixture, fit.converged
+    beta = np.ascontiguousarray(mixture.beta_rows.T)
+    return _First(LDAFit(beta, choice.row_prior, choice.score, choice.scores, run.n_passes, converged), rng)
+
+
+def _fit_sample(
+    rows: Counts, first: LDAFit, is_present: NDArray[np.bool_], settings: Settings, run: Runner | None
+) -> LDAFit:
+    """Go on from given topics on as many rows as a pass may have."""
+    run = Runner() if run is None else run
+    n_before = run.n_passes
+    beta_rows = np.ascontiguousarray(first.beta.T)
+    theta = fitted_shares(rows, beta_rows, first.row_prior, pool=run.pool)
+    limits = affordable(Limits(settings.max_passes, settings.tol), rows.nnz * len(first.beta), FINAL_EFFORT)
+    problem = Problem(rows, is_present, first.row_prior, settings.smoothing)
+    fit = run(problem, Mixture(theta, beta_rows), limits)
     beta = np.ascontiguousarray(fit.mixture.beta_rows.T)
-    return LDAFit(beta, choice.row_prior, choice.score, choice.scores, run.n_passes, fit.converged)
+    n_passes = first.n_passes + run.n_passes - n_before
+    return first._replace(beta=beta, n_passes=n_passes, converged=fit.converged)
+
+
+def expected_topics(part: Counts, rows: Rows, beta_rows: Array, row_prior: float, for_rows: ForRows) -> Array:
+    """Return the expected counts of topics in features, (V, K), times `SCALE`, of all rows of a part.
+
+    The shares of a part of the rows are held at a time.
+    """
+    counts = np.zeros_like(beta_rows)
+    for first, last in row_parts(part, -(-part.nnz // REFINED_ENTRIES)):
+        theta = fitted_shares(part.take(slice(first, last)), beta_rows, row_prior)
+        kernels.gather_topics(part, first, last, theta, beta_rows, SCALE, counts)
+    return counts
 
 
 def sample_rows(rows: Counts, n_entries: int, rng: np.random.Generator) -> Counts:
     """Return the rows themselves, or as many at random as have so many entries together, one at least."""
-    if rows.nnz <= n_entries:
-        return rows
-    order = rng.permutation(rows.n_rows)
-    n_taken = int(np.searchsorted(np.cumsum(np.diff(rows.indptr)[order]), n_entries, side="right"))
-    return rows.take(np.sort(order[: max(1, n_taken)]))
+    some = sampled(np.diff(rows.indptr), n_entries, rng)
+    return rows if len(some) == rows.n_rows else rows.take(some)
+
+
+def sampled(entries: NDArray[np.int64], n_entries: int, rng: np.random.Generator) -> Rows:
+    """Return all rows, or as many at random as have so many entries together, one at least; in their order."""
+    if entries.sum() <= n_entries:
+        return np.arange(len(entries))
+    order = rng.permutation(len(entries))
+    n_taken = int(np.searchsorted(np.cumsum(entries[order]), n_entries, side="right"))
+    return np.sort(order[: max(1, n_taken)])
 
 
 def affordable(limits: Limits, work: int, effort: int) -> Limits:
     """Return limits with no more passes of the given work than the effort is enough for."""
     return limits._replace(max_passes=min(limits.max_passes, max(LEAST_PASSES, effort // work)))
-
-
-def _fit_many(problem: Problem, beta_rows: Array, rng: np.random.Generator, run: Runner, limits: Limits) -> Fit:
-    """Go on from given topics on as many rows as a pass may have, and refine on all of them."""
-    n_topics = beta_rows.shape[1]
-    sample = sample_rows(problem.rows, FINAL_WORK // n_topics, rng)
-    theta = fitted_shares(sample, beta_rows, problem.row_prior, pool=run.pool)
-    limits = affordable(limits, sample.nnz * n_topics, FINAL_EFFORT)
-    fit = run(problem._replace(rows=sample), Mixture(theta, beta_rows), limits)
-    if sample is problem.rows:
-        return fit
-    beta_rows = fit.mixture.beta_rows
-    for _ in range(REFINING_PASSES):
-        beta_rows = _refined(problem, beta_rows, run)
-    return fit._replace(mixture=Mixture(fit.mixture.theta, beta_rows))
-
-
-def _refined(problem: Problem, beta_rows: Array, run: Runner) -> Array:
-    """Return topics (V, K) after a step of EM over all rows, the shares of a part of them held at a time."""
-    rows, counts = problem.rows, np.zeros_like(beta_rows)
-    for first, last in row_parts(rows, -(-rows.nnz // REFINED_ENTRIES)):
-        some = rows.take(slice(first, last))
-        theta = fitted_shares(some, beta_rows, problem.row_prior, pool=run.pool)
-        kernels.em_block(some, 0, some.n_rows, theta, beta_rows, problem.row_prior, False, theta, counts)
-    return topics_of(problem, counts * beta_rows)

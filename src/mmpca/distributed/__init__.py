@@ -1,0 +1,5 @@
+"""The same fit on rows that are spread over threads, processes or machines, through Dask."""
+
+from mmpca.distributed.fitting import fit, predict
+
+__all__ = ["fit", "predict"]
