@@ -1002,6 +1002,59 @@ def gather_topics(rows, first, last, theta, beta_rows, scale, counts):
 
 
 @_jit_sums()
+def gather_products(rows, some, basis, scale, counts):
+    """Increase `counts` (V, D) by each row's counts times its mean of `basis` (V, D) times `scale`, rounded.
+
+    Sums of whole numbers below 2**53 are exact: they do not depend on the order of the rows.
+    """
+    mean = np.empty(basis.shape[1])
+    for i in some:
+        _mean_of(rows, i, basis, mean)
+        for d in range(len(mean)):
+            mean[d] = math.floor(mean[d] * scale + 0.5)
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
+            for d in range(len(mean)):
+                counts[rows.indices[p], d] += rows.data[p] * mean[d]
+
+
+@_jit_sums()
+def project(rows, some, basis, points):
+    """Set each of the `points` (n, D) to the mean of `basis` (V, D) over the counts of a row."""
+    for at in range(len(some)):
+        _mean_of(rows, some[at], basis, points[at])
+
+
+@_jit_sums()
+def gather_nearest(rows, some, basis, centres, counts):
+    """Increase a column of `counts` (V, K) by the counts of each row: that of the centre (K, D) nearest to it."""
+    mean = np.empty(basis.shape[1])
+    for i in some:
+        _mean_of(rows, i, basis, mean)
+        nearest, least = 0, np.inf
+        for k in range(len(centres)):
+            distance = 0.0
+            for d in range(len(mean)):
+                distance += (mean[d] - centres[k, d]) ** 2
+            if distance < least:
+                nearest, least = k, distance
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
+            counts[rows.indices[p], nearest] += rows.data[p]
+
+
+@_inner_sums()
+def _mean_of(rows, i, basis, mean):
+    """Set `mean` (D,) to the mean of `basis` (V, D) over the counts of a row."""
+    mean[:] = 0.0
+    total = 0.0
+    for p in range(rows.indptr[i], rows.indptr[i + 1]):
+        total += rows.data[p]
+        for d in range(len(mean)):
+            mean[d] += rows.data[p] * basis[rows.indices[p], d]
+    if total > 0.0:
+        mean /= total
+
+
+@_jit_sums()
 def fit_shares(rows, first, last, beta_rows, row_prior, tol, max_iter, theta):
     """Repeat the step of :func:`em_block` for each row alone, the topics held fixed, from equal shares; in place."""
     n_topics = beta_rows.shape[1]

@@ -8,6 +8,7 @@ not depend on how the rows are divided.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,6 +19,8 @@ from mmpca.counts import Counts
 Rows = NDArray[np.int64]
 ForRows = Callable[..., None]  # calls a kernel on matching pieces of arrays, in threads where there are any
 ROWS_PER_TASK = 256  # rows that a thread evaluates at a time
+MAX_PIECES = 8  # of the rows, each with sums of its own: so many threads are of use
+PIECE_ENTRIES = 2**14  # at least, so that a piece is worth its sums
 
 
 class Place(Protocol):
@@ -56,10 +59,44 @@ class Place(Protocol):
         """Return what stands for a value that calls will share again and again."""
 
 
-def one_thread(kernel: Callable[..., None], *arrays: NDArray[Any], size: int = ROWS_PER_TASK) -> None:
-    """Call a kernel on matching pieces of the arrays, one after the other."""
-    for start in range(0, len(arrays[0]), size):
-        kernel(*(array[start : start + size] for array in arrays))
+def in_threads(pool: Executor | None) -> ForRows:
+    """Return what calls a kernel on matching pieces of arrays in the threads of a pool, if there is one."""
+
+    def for_rows(kernel: Callable[..., None], *arrays: NDArray[Any], size: int | None = None) -> None:
+        size = size or ROWS_PER_TASK
+        pieces = [slice(start, start + size) for start in range(0, len(arrays[0]), size)]
+        # The same pieces without threads: what a kernel does with a row may depend, by rounding, on the others.
+        call = map if pool is None else pool.map
+        list(call(lambda piece: kernel(*(array[piece] for array in arrays)), pieces))
+
+    return for_rows
+
+
+one_thread = in_threads(None)
+
+
+def pieces_of(part: Counts, rows: Rows) -> list[Rows]:
+    """Return the rows in so many pieces that sums of the features for each of them take less memory than the counts."""
+    n_entries = int((part.indptr[rows + 1] - part.indptr[rows]).sum())
+    n_pieces = np.clip(n_entries // max(PIECE_ENTRIES, 4 * part.n_features), 1, MAX_PIECES)
+    return np.array_split(rows, n_pieces)
+
+
+def summed(
+    add: Callable[[Rows, NDArray[np.float64]], None], pieces: Sequence[Rows], shape: tuple[int, ...], for_rows: ForRows
+) -> NDArray[np.float64]:
+    """Return what `add` makes of zeros for each of some pieces of rows, in threads, taken together."""
+    sums = np.zeros((len(pieces), *shape))
+
+    def of_pieces(numbers: NDArray[np.int64], to: NDArray[np.float64]) -> None:
+        for number, one in zip(numbers.tolist(), to, strict=True):
+            add(pieces[number], one)
+
+    for_rows(of_pieces, np.arange(len(pieces)), sums, size=1)
+    total = sums[0]
+    for other in sums[1:]:
+        total += other
+    return total
 
 
 class Here:

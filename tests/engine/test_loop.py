@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.special import xlogy
 
-from mmpca import engine, kernels
+from mmpca import engine, kernels, places
 from mmpca.engine import Progress, loop, sweeps
 
 IS_COMPILED = not numba.config.DISABLE_JIT
@@ -279,7 +279,7 @@ def test_a_search_leaves_tight_tables_behind(make_problem):
 def test_the_result_is_bit_identical_for_any_number_of_threads(make_problem, monkeypatch, algorithm):
     n_rows = 2000 if IS_COMPILED else 80
     problem = make_problem(0, n_rows=n_rows, n_clusters=6, **SHAPE)
-    monkeypatch.setattr(loop, "ROWS_PER_TASK", 16)
+    monkeypatch.setattr(places, "ROWS_PER_TASK", 16)
     sizes = []
     for name in ("propose", "assign"):
         kernel = getattr(kernels, name)

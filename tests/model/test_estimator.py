@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from mmpca import MMPCA, engine
+from mmpca import MMPCA, engine, places
 from mmpca.counts import as_counts
-from mmpca.engine import loop
 from mmpca.engine.bound import cluster_bound, mixture, responsibilities, ve_step
 from mmpca.simulate import paper_design, sparse_topics
 
@@ -195,7 +194,7 @@ def test_the_bound_of_given_labels_does_not_depend_on_the_names_of_clusters_and_
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("n_init", [1, 3])
 def test_the_result_is_bit_identical_for_any_number_of_jobs(X, algorithm, n_init, same_fit, monkeypatch):
-    monkeypatch.setattr(loop, "ROWS_PER_TASK", 5)  # so that the rows of one block are shared out as well
+    monkeypatch.setattr(places, "ROWS_PER_TASK", 5)  # so that the rows of one block are shared out as well
     fits = [
         MMPCA(4, 3, algorithm=algorithm, n_init=n_init, n_jobs=n_jobs, random_state=0).fit(X)
         for n_jobs in (None, 1, 2, 5)

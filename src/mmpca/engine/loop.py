@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -15,14 +14,13 @@ from mmpca.engine.bound import Array
 from mmpca.engine.moves import bound, refresh
 from mmpca.engine.state import State, relabel, tighten_spread
 from mmpca.engine.sweeps import CvemSweep, ExactSweep, GreedySweep, Sweep
-from mmpca.places import ForRows, Here, Place, Rows
+from mmpca.places import ForRows, Here, Place, Rows, in_threads
 
 Algorithm = Literal["greedy", "exact", "cvem"]
 
 # Blocks grow with the data so that their overhead stays small, and depend on nothing else: the result of a search may
 # not depend on the number of threads.
 MIN_BLOCK, MAX_BLOCK, BLOCKS_PER_EPOCH = 32, 4096, 16
-ROWS_PER_TASK = 256  # rows that a thread evaluates at a time
 ROUNDING = 1e-12  # of a bound
 
 
@@ -111,7 +109,7 @@ def climb(
     watch = _Watch(callback, len(state.labels), n_before)
     size = block_size(len(state.labels), algorithm)
     with ThreadPoolExecutor(n_threads) as pool:
-        here = Here(state.rows, partial(_for_rows, pool if n_threads > 1 else None))
+        here = Here(state.rows, in_threads(pool if n_threads > 1 else None))
         place = here if place is None else place
         sweep = _sweep(state, algorithm, place, here.for_rows)
         while not watch.stopped and len(n_moves) < limits.max_epochs and not _is_quiet(n_moves, limits.few_moves):
@@ -259,17 +257,3 @@ def _rescue(state: State, before: _Point, place: Place) -> float:
     if bound(state) < before.bound:
         relabel(state, before.labels, before.gamma, place=place)
     return bound(state)
-
-
-def _for_rows(
-    pool: ThreadPoolExecutor | None,
-    kernel: Callable[..., None],
-    *arrays: NDArray[np.generic],
-    size: int | None = None,
-) -> None:
-    """Call a kernel on matching pieces of the arrays, in threads if there are any."""
-    size = size or ROWS_PER_TASK
-    pieces = [slice(start, start + size) for start in range(0, len(arrays[0]), size)]
-    # The same pieces without threads: what a kernel does with a row may depend, by rounding, on the others.
-    call = map if pool is None else pool.map
-    list(call(lambda piece: kernel(*(array[piece] for array in arrays)), pieces))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mmpca import kernels
 from mmpca.counts import Counts, no_rows
-from mmpca.places import ForRows, Here, Place, Rows, column_totals, joined, row_entries
+from mmpca.places import ForRows, Here, Place, Rows, column_totals, in_threads, joined, pieces_of, row_entries, summed
 from mmpca.topics.em import (
     SMOOTHING,
     Array,
@@ -23,7 +23,9 @@ from mmpca.topics.em import (
     threads,
     topics_of,
 )
-from mmpca.topics.prior import GRID, SEARCH, choose_row_prior
+from mmpca.topics.prior import GRID, SEARCH, PriorChoice, choose_row_prior
+from mmpca.topics.spectral import grouped_counts
+from mmpca.topics.splits import held_out_score, split_counts
 
 FINAL = Limits(max_passes=1000, tol=1e-5)
 # Work is counted in entries times topics: about 300 million a second.
@@ -35,6 +37,7 @@ SEARCH_EFFORT = 400_000_000  # of all passes of such a run
 FINAL_WORK = 40_000_000  # of a pass that fits the topics
 FINAL_EFFORT = 2_000_000_000  # of all these passes: large data stop before they settle
 LEAST_PASSES = 60  # but not before so many
+GROUPED_ENTRIES = 40_000_000  # of the rows whose main directions are looked for
 REFINING_PASSES = 3
 REFINED_ENTRIES = 2**20  # of the rows whose shares are held at a time
 SCALE = 2.0**20  # of expected counts, which are rounded so that their sums are exact in any order
@@ -113,7 +116,7 @@ def fit_lda(
     with threads(n_threads) as pool:
         run = Runner(pool, callback)
         settings = Settings(row_prior, smoothing, n_init, max_passes, tol)
-        return fit_lda_at(Here(rows), n_topics, rng=rng, settings=settings, run=run)
+        return fit_lda_at(Here(rows, in_threads(pool)), n_topics, rng=rng, settings=settings, run=run)
 
 
 class Settings(NamedTuple):
@@ -121,7 +124,7 @@ class Settings(NamedTuple):
 
     row_prior: float | Literal["auto"] = "auto"
     smoothing: float = SMOOTHING
-    n_init: int = N_INIT
+    n_init: int | Literal["auto"] = "auto"
     max_passes: int = FINAL.max_passes
     tol: float = FINAL.tol
 
@@ -142,72 +145,126 @@ def fit_lda_at(
     settings = settings or Settings()
     every = np.arange(place.n_rows)
     entries = joined(place, row_entries, every)  # (N,)
-    is_present = place.total(column_totals, every) > 0
+    totals = place.total(column_totals, every)
+    is_present = totals > 0
     n_entries = max(SEARCH_WORK // n_topics, SEARCH_COVER * int(is_present.sum()))
     some = sampled(entries, n_entries, rng)
-    is_whole = len(some) == place.n_rows
-    first = place.together(_fit_first, some, n_topics, is_present, settings, is_whole, rng, run)
-    if is_whole:
-        return first.fit
-    rng = first.rng
-    some = sampled(entries, FINAL_WORK // n_topics, rng)
-    fit: LDAFit = place.together(_fit_sample, some, first.fit, is_present, settings, run)
-    beta_rows = np.ascontiguousarray(fit.beta.T)
-    if len(some) < place.n_rows:
-        problem = Problem(no_rows(place.n_features), is_present, fit.row_prior, settings.smoothing)
-        for _ in range(REFINING_PASSES):
-            counts = place.total(expected_topics, every, shared=(beta_rows, fit.row_prior))
-            beta_rows = topics_of(problem, counts / SCALE)
-    return fit._replace(beta=np.ascontiguousarray(beta_rows.T))
+    if len(some) == place.n_rows:
+        whole: LDAFit = place.together(_fit_whole, some, n_topics, is_present, settings, rng, run)
+        return whole
+    tried = _Tried(n_topics, is_present, settings)
+    sample, rng = place.together(_fit_first, some, tried, rng, run)  # that of the caller may be a copy elsewhere
+    grouped = _grouped(place, some, entries, totals, tried, rng)
+    if grouped is not None and grouped.score > sample.score:
+        fit = grouped
+    else:
+        larger = sampled(entries, FINAL_WORK // n_topics, rng)
+        fit = place.together(_fit_sample, larger, sample, tried, run)
+        if len(larger) == place.n_rows:
+            return fit
+    return fit._replace(beta=_refined(place, fit, tried))
 
 
-class _First(NamedTuple):
-    """Topics of the rows that chose the prior, and the generator as it was left."""
+class _Tried(NamedTuple):
+    """What the fits of some rows have in common."""
 
-    fit: LDAFit
-    rng: np.random.Generator  # that of the caller may be a copy elsewhere
+    n_topics: int
+    is_present: NDArray[np.bool_]  # (V,)
+    settings: Settings
+
+    @property
+    def grid(self) -> tuple[float, ...]:
+        """Row priors to choose from."""
+        return GRID if isinstance(self.settings.row_prior, str) else (float(self.settings.row_prior),)
 
 
-def _fit_first(
+def _fit_whole(
     rows: Counts,
     n_topics: int,
     is_present: NDArray[np.bool_],
     settings: Settings,
-    is_whole: bool,
     rng: np.random.Generator,
     run: Runner | None,
-) -> _First:
-    """Choose the row prior on some rows; if these are all, fit the topics as well."""
-    run = Runner() if run is None else run
-    grid = GRID if isinstance(settings.row_prior, str) else (float(settings.row_prior),)
-    limits = Limits(min(SEARCH.max_passes, settings.max_passes), max(SEARCH.tol, settings.tol))
-    choice = choose_row_prior(
-        rows, n_topics, rng=rng, grid=grid, smoothing=settings.smoothing, n_init=settings.n_init, is_present=is_present,
-        limits=affordable(limits, rows.nnz * n_topics, SEARCH_EFFORT), run=run,
-    )  # fmt: skip
-    mixture, converged = choice.mixture, False
-    if is_whole:
-        problem = Problem(rows, is_present, choice.row_prior, settings.smoothing)
-        fit = run(problem, mixture, Limits(settings.max_passes, settings.tol))
-        mixture, converged = fit.mixture, fit.converged
-    beta = np.ascontiguousarray(mixture.beta_rows.T)
-    return _First(LDAFit(beta, choice.row_prior, choice.score, choice.scores, run.n_passes, converged), rng)
-
-
-def _fit_sample(
-    rows: Counts, first: LDAFit, is_present: NDArray[np.bool_], settings: Settings, run: Runner | None
 ) -> LDAFit:
+    """Choose the row prior, and fit the topics."""
+    run = Runner() if run is None else run
+    choice = _choose(rows, _Tried(n_topics, is_present, settings), rng, run)
+    problem = Problem(rows, is_present, choice.row_prior, settings.smoothing)
+    fit = run(problem, choice.mixture, Limits(settings.max_passes, settings.tol))
+    beta = np.ascontiguousarray(fit.mixture.beta_rows.T)
+    return LDAFit(beta, choice.row_prior, choice.score, choice.scores, run.n_passes, fit.converged)
+
+
+def _fit_first(
+    rows: Counts, tried: _Tried, rng: np.random.Generator, run: Runner | None
+) -> tuple[LDAFit, np.random.Generator]:
+    """Choose the row prior on some rows; return the topics that came with it, and the generator as it was left."""
+    run = Runner() if run is None else run
+    choice = _choose(rows, tried, rng, run)
+    beta = np.ascontiguousarray(choice.mixture.beta_rows.T)
+    return LDAFit(beta, choice.row_prior, choice.score, choice.scores, run.n_passes, converged=False), rng
+
+
+def _choose(rows: Counts, tried: _Tried, rng: np.random.Generator, run: Runner) -> PriorChoice:
+    settings = tried.settings
+    limits = Limits(min(SEARCH.max_passes, settings.max_passes), max(SEARCH.tol, settings.tol))
+    return choose_row_prior(
+        rows, tried.n_topics, rng=rng, grid=tried.grid, smoothing=settings.smoothing, n_init=settings.n_init,
+        is_present=tried.is_present, limits=affordable(limits, rows.nnz * tried.n_topics, SEARCH_EFFORT), run=run,
+    )  # fmt: skip
+
+
+def _grouped(
+    place: Place,
+    some: Rows,
+    entries: NDArray[np.int64],
+    totals: NDArray[np.int64],
+    tried: _Tried,
+    rng: np.random.Generator,
+) -> LDAFit | None:
+    """Return topics from the main directions of the other rows, scored on `some` that they have not seen."""
+    if tried.n_topics == 1 or place.n_rows < 2 * len(some):
+        return None
+    others = np.delete(np.arange(place.n_rows), some)
+    others = others[sampled(entries[others], GROUPED_ENTRIES, rng)]
+    counts = grouped_counts(place, others, totals, tried.n_topics, rng)
+    problem = Problem(no_rows(place.n_features), tried.is_present, np.nan, tried.settings.smoothing)
+    beta_rows = topics_of(problem, counts)
+    scores: dict[float, float] = place.together(_fixed_scores, some, beta_rows, tried.grid, int(rng.integers(2**63)))
+    row_prior = max(scores, key=lambda prior: scores[prior])
+    beta = np.ascontiguousarray(beta_rows.T)
+    return LDAFit(beta, row_prior, scores[row_prior], scores, n_passes=0, converged=False)
+
+
+def _fixed_scores(rows: Counts, beta_rows: Array, grid: tuple[float, ...], seed: int) -> dict[float, float]:
+    """Return the held-out score of topics that have not seen the rows under each row prior."""
+    split = split_counts(rows, np.random.default_rng(seed))
+    shares = {prior: fitted_shares(split.kept, beta_rows, prior) for prior in grid}
+    return {prior: held_out_score(split.held_out, theta, beta_rows.T) for prior, theta in shares.items()}
+
+
+def _fit_sample(rows: Counts, first: LDAFit, tried: _Tried, run: Runner | None) -> LDAFit:
     """Go on from given topics on as many rows as a pass may have."""
     run = Runner() if run is None else run
-    n_before = run.n_passes
+    n_before, settings = run.n_passes, tried.settings
     beta_rows = np.ascontiguousarray(first.beta.T)
     theta = fitted_shares(rows, beta_rows, first.row_prior, pool=run.pool)
     limits = affordable(Limits(settings.max_passes, settings.tol), rows.nnz * len(first.beta), FINAL_EFFORT)
-    problem = Problem(rows, is_present, first.row_prior, settings.smoothing)
+    problem = Problem(rows, tried.is_present, first.row_prior, settings.smoothing)
     fit = run(problem, Mixture(theta, beta_rows), limits)
     beta = np.ascontiguousarray(fit.mixture.beta_rows.T)
     n_passes = first.n_passes + run.n_passes - n_before
     return first._replace(beta=beta, n_passes=n_passes, converged=fit.converged)
+
+
+def _refined(place: Place, fit: LDAFit, tried: _Tried) -> Array:
+    """Return topics (K, V) after a few passes over all rows."""
+    beta_rows, every = np.ascontiguousarray(fit.beta.T), np.arange(place.n_rows)
+    problem = Problem(no_rows(place.n_features), tried.is_present, fit.row_prior, tried.settings.smoothing)
+    for _ in range(REFINING_PASSES):
+        counts = place.total(expected_topics, every, shared=(beta_rows, fit.row_prior))
+        beta_rows = topics_of(problem, counts / SCALE)
+    return np.ascontiguousarray(beta_rows.T)
 
 
 def expected_topics(part: Counts, rows: Rows, beta_rows: Array, row_prior: float, for_rows: ForRows) -> Array:
@@ -215,11 +272,14 @@ def expected_topics(part: Counts, rows: Rows, beta_rows: Array, row_prior: float
 
     The shares of a part of the rows are held at a time.
     """
-    counts = np.zeros_like(beta_rows)
-    for first, last in row_parts(part, -(-part.nnz // REFINED_ENTRIES)):
-        theta = fitted_shares(part.take(slice(first, last)), beta_rows, row_prior)
-        kernels.gather_topics(part, first, last, theta, beta_rows, SCALE, counts)
-    return counts
+
+    def add(some: Rows, counts: Array) -> None:
+        piece = part.take(slice(some[0], some[-1] + 1))
+        for first, last in row_parts(piece, -(-piece.nnz // REFINED_ENTRIES)):
+            theta = fitted_shares(piece.take(slice(first, last)), beta_rows, row_prior)
+            kernels.gather_topics(piece, first, last, theta, beta_rows, SCALE, counts)
+
+    return summed(add, pieces_of(part, rows), beta_rows.shape, for_rows)
 
 
 def sample_rows(rows: Counts, n_entries: int, rng: np.random.Generator) -> Counts:
