@@ -105,7 +105,7 @@ def _checked(block: Any, number: int, stabilize: str | None, allow_empty_rows: b
         block, names = table.X, table.feature_names
     elif _is_delayed(block):
         block = block.compute(scheduler="synchronous")
-    shape = getattr(block, "shape", ())
+    shape: tuple[int, ...] = getattr(block, "shape", ())
     if len(shape) == 2 and shape[0] == 0:
         return no_rows(shape[1]), names
     rows = as_counts(block, name=f"block {number} of X", empty_rows="allow" if allow_empty_rows else "error")

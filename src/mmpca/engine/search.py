@@ -27,6 +27,7 @@ def search(
     max_epochs: int = 50,
     tol: float = 1e-10,
     regroup: bool = False,
+    few_moves: int = 0,
     n_threads: int = 1,
     callback: Callback | None = None,
     place: Place | None = None,
@@ -47,6 +48,8 @@ def search(
         A move must gain more than this share of the bound's magnitude.
     regroup : bool
         Also merge two clusters and split a third where that raises the bound, and climb on from there.
+    few_moves : int
+        End already where an epoch makes at most as many moves: what others go on from need not be polished.
     n_threads : int
         The result does not depend on it.
     callback : callable, optional
@@ -65,15 +68,15 @@ def search(
         climb, state, algorithm=algorithm, rng=rng, n_threads=n_threads, callback=callback, place=place,
         on_epoch=on_epoch,
     )  # fmt: skip
-    few_moves = int(FEW_MOVES_SHARE * len(state.labels)) if regroup else 0
-    run = go_on(limits=Limits(max_epochs, tol, few_moves))
+    first = max(few_moves, int(FEW_MOVES_SHARE * len(state.labels)) if regroup else 0)
+    run = go_on(limits=Limits(max_epochs, tol, first))
     regrouping = Regrouping(state, tol=tol, place=place)
     try:
         while regroup and not run.interrupted and run.n_epochs < max_epochs:
             has_changed = regrouping.improve()
-            if run.converged and not has_changed:
+            if run.n_moves and run.n_moves[-1] <= few_moves and not has_changed:
                 break
-            rest = go_on(limits=Limits(max_epochs - run.n_epochs, tol), n_before=run.n_epochs)
+            rest = go_on(limits=Limits(max_epochs - run.n_epochs, tol, few_moves), n_before=run.n_epochs)
             run = run.followed_by(rest)
             if rest.n_epochs == 0:  # no gain could be trusted
                 break

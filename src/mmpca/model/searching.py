@@ -18,6 +18,7 @@ from mmpca.topics import topic_shares
 # Of more rows than these, starts are tried on as many of them; the best is taken to all rows, and the search goes on
 # there. What a start decides, which groups get clusters of their own, so many rows tell as well as all.
 SAMPLED_ROWS = 50_000
+SAMPLED_MOVES = 0.002  # share of these rows that an epoch moves when a start's search may end
 
 
 class Common(NamedTuple):
@@ -76,7 +77,8 @@ def search(
         found: Searched = place.together(search_rows, every, common, planned, patience, *here)
         return found
     some = np.sort(np.random.default_rng(seed).choice(place.n_rows, SAMPLED_ROWS, replace=False))
-    tried: Searched = place.together(search_rows, some, common, planned, patience, *here)
+    few_moves = int(SAMPLED_MOVES * SAMPLED_ROWS)
+    tried: Searched = place.together(search_rows, some, common, planned, patience, *here, few_moves)
     if tried.is_interrupted:
         raise KeyboardInterrupt
     labels = _extended(place, common, some, starts.best_of(tried.outcomes))
@@ -91,11 +93,12 @@ def search_rows(
     patience: int,
     n_threads: int = 1,
     callback: Callback | None = None,
+    few_moves: int = 0,
 ) -> Searched:
     """Search rows at hand from the planned starts."""
     needs_shares = any(start.kind == "kmeans" for start in planned)
-    shares = topic_shares(rows, common.beta, prior=common.alpha) if needs_shares else None
-    searches = starts.Searches(starts.Task(rows, *common, shares), planned, patience, callback)
+    shares = topic_shares(rows, common.beta, prior=common.alpha, n_threads=n_threads) if needs_shares else None
+    searches = starts.Searches(starts.Task(rows, *common, shares, few_moves=few_moves), planned, patience, callback)
     outcomes = searches.run(n_threads)
     return Searched(outcomes, searches.interrupted)
 

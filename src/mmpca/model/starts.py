@@ -28,6 +28,8 @@ SAME_BOUND = 1e-9  # share of a bound by which another must be larger to be bett
 # Soft assignments converge linearly: differences of bounds below this share are not worth the epochs.
 LEAST_SOFT_TOL = 1e-7
 
+SHARED_ROWS = 20_000  # of more rows than these, all threads search from one start at a time
+
 
 class Plan(NamedTuple):
     """How many starts to make at the most, and how many in a row that are no better than the best to stop after."""
@@ -59,6 +61,7 @@ class Task(NamedTuple):
     shares: Array | None = None  # topic shares of the rows (N, K), for k-means
     place: Place | None = None  # where the rows are, if not at hand: then starts have to be given
     on_epoch: Callable[[Labels], object] | None = None  # called with the labels after each epoch
+    few_moves: int = 0  # of an epoch, at which a search may end
 
 
 class Start(NamedTuple):
@@ -170,6 +173,7 @@ def search_from(task: Task, start: Start, *, n_threads: int, callback: Callable[
             max_epochs=task.max_epochs,
             tol=task.tol,
             regroup=task.algorithm == "greedy",
+            few_moves=task.few_moves,
             n_threads=n_threads,
             callback=callback,
             place=task.place,
@@ -208,7 +212,8 @@ class Searches:
 
     def run(self, n_threads: int) -> list[Outcome]:
         """Return the outcomes, at least one unless Ctrl-C came before there was any: then it goes on upwards."""
-        n_parallel = min(n_threads, len(self.starts))
+        # Of many rows each search has enough for all threads, which then end together.
+        n_parallel = 1 if self.task.rows.n_rows > SHARED_ROWS else min(n_threads, len(self.starts))
         outcomes: list[Outcome] = []
         try:
             if n_parallel == 1:

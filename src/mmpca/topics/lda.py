@@ -38,7 +38,7 @@ FINAL_WORK = 40_000_000  # of a pass that fits the topics
 FINAL_EFFORT = 2_000_000_000  # of all these passes: large data stop before they settle
 LEAST_PASSES = 60  # but not before so many
 GROUPED_ENTRIES = 40_000_000  # of the rows whose main directions are looked for
-REFINING_PASSES = 3
+REFINING_PASSES, GROUPED_PASSES = 3, 5  # over all rows, after a fit of some or from groups of rows
 REFINED_ENTRIES = 2**20  # of the rows whose shares are held at a time
 SCALE = 2.0**20  # of expected counts, which are rounded so that their sums are exact in any order
 
@@ -156,13 +156,13 @@ def fit_lda_at(
     sample, rng = place.together(_fit_first, some, tried, rng, run)  # that of the caller may be a copy elsewhere
     grouped = _grouped(place, some, entries, totals, tried, rng)
     if grouped is not None and grouped.score > sample.score:
-        fit = grouped
+        fit, n_passes = grouped, GROUPED_PASSES
     else:
         larger = sampled(entries, FINAL_WORK // n_topics, rng)
-        fit = place.together(_fit_sample, larger, sample, tried, run)
+        fit, n_passes = place.together(_fit_sample, larger, sample, tried, run), REFINING_PASSES
         if len(larger) == place.n_rows:
             return fit
-    return fit._replace(beta=_refined(place, fit, tried))
+    return fit._replace(beta=_refined(place, fit, tried, n_passes))
 
 
 class _Tried(NamedTuple):
@@ -218,7 +218,7 @@ def _grouped(
     place: Place,
     some: Rows,
     entries: NDArray[np.int64],
-    totals: NDArray[np.int64],
+    totals: Array,
     tried: _Tried,
     rng: np.random.Generator,
 ) -> LDAFit | None:
@@ -257,11 +257,11 @@ def _fit_sample(rows: Counts, first: LDAFit, tried: _Tried, run: Runner | None) 
     return first._replace(beta=beta, n_passes=n_passes, converged=fit.converged)
 
 
-def _refined(place: Place, fit: LDAFit, tried: _Tried) -> Array:
+def _refined(place: Place, fit: LDAFit, tried: _Tried, n_passes: int) -> Array:
     """Return topics (K, V) after a few passes over all rows."""
     beta_rows, every = np.ascontiguousarray(fit.beta.T), np.arange(place.n_rows)
     problem = Problem(no_rows(place.n_features), tried.is_present, fit.row_prior, tried.settings.smoothing)
-    for _ in range(REFINING_PASSES):
+    for _ in range(n_passes):
         counts = place.total(expected_topics, every, shared=(beta_rows, fit.row_prior))
         beta_rows = topics_of(problem, counts / SCALE)
     return np.ascontiguousarray(beta_rows.T)

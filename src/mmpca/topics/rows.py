@@ -7,11 +7,15 @@ from numpy.typing import NDArray
 
 from mmpca import kernels
 from mmpca.counts import Counts
+from mmpca.places import Rows, in_threads
+from mmpca.topics.em import threads
 
 Array = NDArray[np.float64]
 
 
-def topic_shares(rows: Counts, beta: Array, *, prior: float, tol: float = 1e-6, max_iter: int = 200) -> Array:
+def topic_shares(
+    rows: Counts, beta: Array, *, prior: float, tol: float = 1e-6, max_iter: int = 200, n_threads: int = 1
+) -> Array:
     """Return the expected topic shares of each row, the topics held fixed.
 
     Parameters
@@ -23,6 +27,8 @@ def topic_shares(rows: Counts, beta: Array, *, prior: float, tol: float = 1e-6, 
         Symmetric Dirichlet prior of a row's shares.
     tol, max_iter : float, int
         The fixed point of a row stops when no parameter changes by more than `tol` of the row's total.
+    n_threads : int
+        The result does not depend on it.
 
     Returns
     -------
@@ -31,6 +37,11 @@ def topic_shares(rows: Counts, beta: Array, *, prior: float, tol: float = 1e-6, 
     """
     gamma = np.empty((rows.n_rows, len(beta)))
     beta_rows = np.ascontiguousarray(beta.T)
-    kernels.fold_in(rows, np.arange(rows.n_rows), beta_rows, float(prior), tol, max_iter, gamma)
+
+    def fold_in(some: Rows) -> None:
+        kernels.fold_in(rows, some, beta_rows, float(prior), tol, max_iter, gamma)
+
+    with threads(n_threads) as pool:
+        in_threads(pool)(fold_in, np.arange(rows.n_rows))
     shares: Array = gamma / gamma.sum(axis=1, keepdims=True)
     return shares

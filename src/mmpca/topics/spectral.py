@@ -25,7 +25,7 @@ EXACT_BITS = 52  # whole numbers below 2**52 are summed exactly in any order
 
 
 def grouped_counts(
-    place: Place, among: Rows, column_totals: NDArray[np.int64], n_topics: int, rng: np.random.Generator
+    place: Place, among: Rows, column_totals: Array, n_topics: int, rng: np.random.Generator
 ) -> Array:
     """Return the summed counts (V, K) of groups of rows that are alike in their main directions.
 
@@ -48,7 +48,7 @@ def grouped_counts(
 
 
 def main_directions(
-    place: Place, among: Rows, column_totals: NDArray[np.int64], n_topics: int, rng: np.random.Generator
+    place: Place, among: Rows, column_totals: Array, n_topics: int, rng: np.random.Generator
 ) -> Array:
     """Return a basis (V, K - 1) whose product with the profile of a row places it among the others.
 
