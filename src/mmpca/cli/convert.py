@@ -10,11 +10,11 @@ from mmpca.cli.options import InputOptions, TextOptions
 from mmpca.io import write_counts
 
 
-def run(path: Path, output: Path, *, as_json: bool, how: InputOptions, counting: TextOptions) -> None:
+def run(path: Path, output: Path, *, compress: bool, as_json: bool, how: InputOptions, counting: TextOptions) -> None:
     """Read and write."""
     data = read_data(path, how, counting)
     screen.notes(data.table.notes)
-    write_counts(output, data.table)
+    write_counts(output, data.table, compress=compress)
     n_rows, n_features = data.X.shape
     if as_json:
         notes = data.table.notes

@@ -101,7 +101,8 @@ def canonical(path: Path, matrix: Any, transposed: bool) -> tuple[sparse.csr_arr
         raise refusal(path, f"its arrays make no sound {matrix.format} matrix: {error}. Write it again.") from error
     csr = sparse.csr_array(matrix.T if transposed else matrix)
     nnz = csr.nnz
-    csr.eliminate_zeros()
+    if csr.data.min(initial=1) == 0:  # what is mapped into memory is not written to without need
+        csr.eliminate_zeros()
     n_zeros = nnz - csr.nnz
     return csr, _notes(_sum_duplicates(path, csr), n_zeros, transposed)
 

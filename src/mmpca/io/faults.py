@@ -26,9 +26,14 @@ def missing_extra(path: Path, *, package: str, extra: str) -> InputFileError:
 
 
 def as_counts(values: NDArray[np.generic]) -> NDArray[np.int32] | None:
-    """Return numbers of any real type as int32, or None if one of them is not a count; values: (n,)."""
+    """Return numbers of any real type as int32, or None if one of them is not a count; values: (n,).
+
+    Those that are int32 already are not copied.
+    """
     with np.errstate(invalid="ignore"):
-        counts = values.astype(np.int32)
+        counts = values.astype(np.int32, copy=False)
+    if counts is values:
+        return counts if counts.min(initial=0) >= 0 else None
     # NaN, infinity, fractions and numbers beyond 2**31 - 1 all come back different from the cast.
     is_sound = bool((counts == values).all()) and counts.min(initial=0) >= 0
     return counts if is_sound else None

@@ -1,7 +1,13 @@
-"""SciPy's sparse matrices in `.npz` files, names of rows and features beside them, nothing pickled."""
+"""SciPy's sparse matrices in `.npz` files, names of rows and features beside them, nothing pickled.
+
+Arrays that are not compressed are not read but mapped: the operating system brings in the pages that are looked at, and
+takes them away again where memory is short.
+"""
 
 from __future__ import annotations
 
+import mmap
+import struct
 import zipfile
 import zlib
 from pathlib import Path
@@ -23,6 +29,11 @@ _NAMES = ("row_names", "feature_names")
 # Counts compress well, but not like this: what would unpack to more is refused before memory is taken.
 _LARGEST_RATIO, _HARMLESS_BYTES = 200, 2**28
 
+_MAPPED_BYTES = 2**26  # of an array at least: smaller ones are quicker to read
+_ALIGNMENT = 64  # bytes, of mapped arrays; the header that NumPy writes before an array is a multiple of it
+_LOCAL_HEADER, _LARGE_SIZES = 30, 20  # bytes before the name of a member of an archive, and after it
+_PADDING_KIND = 0xD935  # of an extra field that only fills up
+
 
 def read_npz(request: Request) -> CountTable:
     """Read a sparse matrix as `scipy.sparse.save_npz` or `write_counts` wrote it."""
@@ -33,7 +44,7 @@ def read_npz(request: Request) -> CountTable:
     return named_table(request.path, X, given_or_own(request, own[0], own[1], transposed), notes)
 
 
-def write_npz(stream: IO[bytes], table: CountTable) -> None:
+def write_npz(stream: IO[bytes], table: CountTable, *, compress: bool = True) -> None:
     """Write a table into an open file, readable by `scipy.sparse.load_npz` too."""
     X = sparse.csr_array(table.X)
     members: dict[str, Any] = {"format": np.array(b"csr"), "shape": np.array(X.shape), "_is_array": np.array(True)}
@@ -41,7 +52,23 @@ def write_npz(stream: IO[bytes], table: CountTable) -> None:
     for key, names in zip(_NAMES, (table.row_names, table.feature_names), strict=True):
         if names is not None:
             members[key] = np.array(names, dtype=str)
-    np.savez_compressed(stream, **members)
+    if compress:
+        np.savez_compressed(stream, **members)
+    else:
+        members["data"] = X.data.astype(np.int32, copy=False)  # as it will be wanted
+        _write_aligned(stream, members)
+
+
+def _write_aligned(stream: IO[bytes], members: dict[str, Any]) -> None:
+    """Write an archive without compression whose arrays can be mapped into memory."""
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in members.items():
+            info = zipfile.ZipInfo(f"{name}.npy")  # without the time of writing: the same counts give the same bytes
+            start = stream.tell() + _LOCAL_HEADER + len(info.filename) + _LARGE_SIZES
+            n_filling = -(start + 4) % _ALIGNMENT
+            info.extra = struct.pack("<HH", _PADDING_KIND, n_filling) + bytes(n_filling)
+            with archive.open(info, "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
 # --- the matrix -----------------------------------------------------------------------------------
@@ -117,7 +144,29 @@ def _read_array(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> 
             raise refusal(path, f"{info.filename} is no NumPy array ({error}). {_WRITE_AGAIN}") from error
         if dtype.hasobject:
             raise refusal(path, f"{info.filename} holds Python objects, which could run code. {_WRITE_AGAIN}")
-        content = bytearray(stream.read())  # writeable
-    if any(size < 0 for size in shape) or len(content) != dtype.itemsize * int(np.prod(shape, dtype=object)):
-        raise refusal(path, f"{info.filename} has {len(content)} bytes, not as its header says. {_WRITE_AGAIN}")
-    return np.frombuffer(content, dtype=dtype).reshape(shape, order="F" if is_fortran else "C")
+        n_bytes = dtype.itemsize * int(np.prod(shape, dtype=object))
+        n_stored = info.file_size - stream.tell()
+        if any(size < 0 for size in shape) or n_stored != n_bytes:
+            raise refusal(path, f"{info.filename} has {n_stored} bytes, not as its header says. {_WRITE_AGAIN}")
+        if info.compress_type == zipfile.ZIP_STORED and n_bytes >= _MAPPED_BYTES:
+            values = _mapped(path, info, dtype, stream.tell(), n_bytes)
+        else:
+            values = np.frombuffer(bytearray(stream.read()), dtype=dtype)  # writeable
+    if len(values) * dtype.itemsize != n_bytes:
+        raise refusal(path, f"{info.filename} is cut short. {_WRITE_AGAIN}")
+    return values.reshape(shape, order="F" if is_fortran else "C")
+
+
+def _mapped(path: Path, info: zipfile.ZipInfo, dtype: np.dtype[Any], n_before: int, n_bytes: int) -> NDArray[Any]:
+    """Return the values of a member that is not compressed, mapped; what is written to them stays in memory.
+
+    Where they do not lie as the processor wants them, as in files that others wrote, they are copied.
+    """
+    with path.open("rb") as file:
+        file.seek(info.header_offset + _LOCAL_HEADER - 4)
+        name_length, extra_length = struct.unpack("<HH", file.read(4))
+        start = info.header_offset + _LOCAL_HEADER + name_length + extra_length + n_before
+        whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    if start + n_bytes > len(whole):
+        raise refusal(path, f"{info.filename} is cut short. {_WRITE_AGAIN}")
+    return np.require(np.frombuffer(whole, dtype, n_bytes // dtype.itemsize, start), requirements=["A", "W"])

@@ -21,7 +21,7 @@ from mmpca.io.table import CountTable, Names
 _ROWS_AT_ONCE = 2**12
 
 
-def write_counts(path: str | Path, table: CountTable) -> None:
+def write_counts(path: str | Path, table: CountTable, *, compress: bool = True) -> None:
     """Write counts as Matrix Market (``.mtx``, ``.mtx.gz``) or as SciPy's ``.npz``, by the ending of the path.
 
     The names of an ``.npz`` file are in it; those of ``X.mtx`` go to ``X.rows.txt`` and ``X.columns.txt`` beside it,
@@ -33,6 +33,9 @@ def write_counts(path: str | Path, table: CountTable) -> None:
     path : str or Path
     table : CountTable
         What `read_counts` returned, or counts of one's own: ``CountTable(X, None, feature_names, [])``.
+    compress : bool, default=True
+        Of ``.npz`` files. Without compression they are larger, but `read_counts` maps them into memory instead of
+        reading them: it takes no time, and the operating system can give the memory to others and read again.
 
     Examples
     --------
@@ -49,7 +52,7 @@ def write_counts(path: str | Path, table: CountTable) -> None:
     path = Path(path)
     if ending(path) == ".npz" and path.suffix == ".npz":
         with _replacing(path) as stream:
-            write_npz(stream, table)
+            write_npz(stream, table, compress=compress)
     elif ending(path) == ".mtx" and path.suffix in (".mtx", ".gz"):
         _write_matrix_market(path, table)
     else:

@@ -24,9 +24,7 @@ N_INIT = 3  # of k-means
 EXACT_BITS = 52  # whole numbers below 2**52 are summed exactly in any order
 
 
-def grouped_counts(
-    place: Place, among: Rows, column_totals: Array, n_topics: int, rng: np.random.Generator
-) -> Array:
+def grouped_counts(place: Place, among: Rows, column_totals: Array, n_topics: int, rng: np.random.Generator) -> Array:
     """Return the summed counts (V, K) of groups of rows that are alike in their main directions.
 
     Parameters
@@ -47,9 +45,7 @@ def grouped_counts(
     return place.total(nearest_sums, among, shared=(directions, centres))
 
 
-def main_directions(
-    place: Place, among: Rows, column_totals: Array, n_topics: int, rng: np.random.Generator
-) -> Array:
+def main_directions(place: Place, among: Rows, column_totals: Array, n_topics: int, rng: np.random.Generator) -> Array:
     """Return a basis (V, K - 1) whose product with the profile of a row places it among the others.
 
     The basis is of the leading singular vectors, but for the first, of the counts divided by the roots of their rows'

@@ -18,6 +18,13 @@ def convert(
             help="Counts to write: .mtx, .mtx.gz or .npz.", callback=options.check_counts, show_default=False
         ),
     ],
+    compress: Annotated[
+        bool,
+        typer.Option(
+            "--compress/--no-compress",
+            help="Without compression an .npz file is larger, but it is mapped into memory instead of being read.",
+        ),
+    ] = True,
     json: options.Json = False,
     format: options.FormatOption = None,
     row_names: options.RowNames = None,
@@ -39,12 +46,15 @@ def convert(
       mmpca convert otu_table.biom otus.mtx.gz
 
       mmpca convert reports/ words.npz --stop-words english --min-rows 2
+
+      mmpca convert cells.h5ad cells.npz --no-compress
     """
     from mmpca.cli.convert import run
 
     run(
         input,
         output,
+        compress=compress,
         as_json=json,
         how=options.InputOptions(format, row_names, feature_names, transpose, layer, text, text_column),
         counting=options.TextOptions(min_rows, max_share, stop_words, ngrams, words),
