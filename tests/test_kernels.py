@@ -19,6 +19,7 @@ from mmpca.engine.bound import (
 )
 from mmpca.engine.settle import Proposals
 from mmpca.engine.state import _recount, tighten_spread
+from mmpca.places import Here
 
 IS_COMPILED = not numba.config.DISABLE_JIT
 SIZES = {} if IS_COMPILED else {"max_rows": 20, "max_features": 20}
@@ -211,7 +212,7 @@ def test_recount_restores_sizes_counts_and_totals_from_the_labels(make_problem):
     state, expected = problem.build(), problem.build()
     for name in ("sizes", "counts", "totals"):
         getattr(state, name)[...] = 99
-    _recount(state)
+    _recount(state, Here(state.rows))
     for name in ("sizes", "counts", "totals"):
         np.testing.assert_array_equal(getattr(state, name), getattr(expected, name))
 

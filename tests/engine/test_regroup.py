@@ -8,6 +8,7 @@ from mmpca.counts import as_counts
 from mmpca.engine import regroup, sweeps
 from mmpca.engine.regroup import Regrouping, _halves, _loss, _merge_losses, _split
 from mmpca.engine.state import pooled_value
+from mmpca.places import Here
 
 
 @pytest.fixture
@@ -56,7 +57,8 @@ def test_screened_losses_are_upper_bounds(stuck):
 def test_the_gain_of_a_split_is_the_change_of_the_bound(stuck):
     rows, beta, truth, _ = stuck
     joined = engine.build(rows, np.where(truth == 3, 2, truth), n_clusters=3, beta=beta, alpha=1.0)
-    split = _split(joined, 2, _halves(joined, 2), 1e-10, 0.0)
+    place = Here(joined.rows)
+    split = _split(joined, 2, _halves(joined, 2, place), 1e-10, 0.0, place)
     labels = joined.labels.copy()
     labels[split.leaving] = 3
     state = build(stuck, labels)
@@ -180,3 +182,14 @@ def test_topics_that_cannot_be_written_to_are_searched_as_well(stuck):
     beta.setflags(write=False)
     state = engine.build(stuck[0], stuck[3], n_clusters=4, beta=beta, alpha=1.0)
     assert engine.search(state, rng=np.random.default_rng(0), regroup=True).converged
+
+
+def test_a_search_that_others_go_on_from_ends_with_few_moves(make_problem):
+    problem = make_problem(3, n_rows=200, n_clusters=4)
+    polished, rough = problem.build(), problem.build()
+    whole = engine.search(polished, rng=np.random.default_rng(0), regroup=True)
+    short = engine.search(rough, rng=np.random.default_rng(0), regroup=True, few_moves=10)
+    assert whole.converged
+    assert whole.n_moves[-1] == 0
+    assert 0 < short.n_moves[-1] <= 10
+    assert short.n_epochs < whole.n_epochs
