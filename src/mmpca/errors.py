@@ -5,6 +5,10 @@ class CountsError(ValueError):
     """The input is not a count matrix that the model can be fitted to; the message names the place."""
 
 
+class ClusterError(RuntimeError):
+    """Workers of a cluster, or what only they had, are lost for good; the message says what to do."""
+
+
 class InputFileError(ValueError):
     """The file cannot be read as what it should be; the message names file and line, the reason and a remedy."""
 

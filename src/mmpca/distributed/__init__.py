@@ -1,5 +1,6 @@
 """The same fit on rows that are spread over threads, processes or machines, through Dask."""
 
-from mmpca.distributed.fitting import fit, predict
+from mmpca.distributed.fitting import fit
+from mmpca.distributed.predicting import predict
 
 __all__ = ["fit", "predict"]

@@ -7,6 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from mmpca.errors import ClusterError
+
 CONNECTING_SECONDS = 20
 
 
@@ -17,10 +19,13 @@ class Crew(Protocol):
         """Return the future of a call; each is made anew."""
 
     def send(self, value: Any) -> Any:
-        """Return the future of a value that all workers have."""
+        """Return the future of a value that any worker can have."""
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
         """Bring results here, in the order of their futures."""
+
+    def call(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Make one call, which has the work to itself, and return its result."""
 
 
 class Threads:
@@ -40,6 +45,10 @@ class Threads:
     def gather(self, futures: Sequence[Any]) -> list[Any]:
         """Wait for results."""
         return [future.result() for future in futures]
+
+    def call(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Call in this thread, the only one that Ctrl-C reaches."""
+        return _resolved(call, arguments)
 
 
 def _resolved(call: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -61,34 +70,75 @@ class Cluster:
 
     def submit(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Call on some worker; a call whose worker dies is made again on another."""
-        return self.client.submit(call, *arguments, pure=False)
+        import dask
+
+        # What calls are given has to travel, however large; Dask's advice against that is for graphs of many calls.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}), _losses_told():
+            return self.client.submit(call, *arguments, pure=False)
 
     def send(self, value: Any) -> Any:
-        """Copy a value to all workers."""
-        return self.client.scatter([value], broadcast=True, hash=False)[0]  # of a tuple it would send each part
+        """Give a value to one worker, from which others fetch it when they need it.
+
+        It is the result of a call, so that the scheduler can have it made again when the worker dies. Values that are
+        scattered are lost with their workers, and scattering to all of them waits forever for one that has just died.
+        """
+        return self.submit(_opened, Sealed(value))
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
-        """Bring results here."""
-        found: list[Any] = self.client.gather(list(futures))
+        """Bring results here; what was lost with a worker is made again before."""
+        from distributed import wait
+
+        with _losses_told(), self.client.as_current():
+            wait(list(futures))  # a gather that Ctrl-C cuts short before they are there would complain to the terminal
+            found: list[Any] = self.client.gather(list(futures))
         return found
 
+    def call(self, call: Callable[..., Any], *arguments: Any) -> Any:
+        """Call on some worker and wait."""
+        return self.gather([self.submit(call, *arguments)])[0]
 
-def losses() -> tuple[type[BaseException], ...]:
-    """Return the errors that tell of workers and data that were lost, not of a fault in a call."""
+
+@contextmanager
+def _losses_told() -> Iterator[None]:
+    """Tell in plain words of what is lost for good."""
+    from distributed import CancelledError, KilledWorker
+    from distributed.client import ClosedClientError
+    from distributed.comm import CommClosedError
+
     try:
-        from distributed import CancelledError, KilledWorker
-        from distributed.comm import CommClosedError
-    except ImportError:
-        return ()
-    return CancelledError, KilledWorker, CommClosedError
+        yield
+    except KilledWorker as error:
+        raise ClusterError(
+            f"A call was given up because the workers that tried it died, one after another: {error} Often they lack "
+            "memory: give them more, or divide the rows into smaller blocks."
+        ) from error
+    except (CancelledError, ClosedClientError, CommClosedError) as error:
+        raise ClusterError(
+            "What the cluster held is lost: its scheduler has gone or was restarted, or data that had been scattered "
+            f"were on a worker that died ({error}). Start again; with a checkpoint the fit goes on from its last epoch."
+        ) from error
+
+
+class Sealed:
+    """A value that Dask does not look into: of lists and tuples it would take each part for an argument."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def _opened(sealed: Sealed) -> Any:
+    return sealed.value
 
 
 @contextmanager
 def crew_of(client: Any, n_threads: int) -> Iterator[Crew]:
     """Provide the crew of a client or of a scheduler's address, or threads; what was opened here is closed again."""
     if client is None:
-        with ThreadPoolExecutor(n_threads) as pool:
+        pool = ThreadPoolExecutor(n_threads)
+        try:
             yield Threads(pool)
+        finally:
+            pool.shutdown(cancel_futures=True)  # after an error or Ctrl-C, what has not begun need not
     elif isinstance(client, str):
         with _connected(client) as connected:
             yield Cluster(connected)

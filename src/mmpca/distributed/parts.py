@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -10,12 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmpca.counts import Counts, stacked
-from mmpca.distributed.crews import Crew, losses
+from mmpca.distributed.crews import Crew
 from mmpca.places import Rows, one_thread
 
-logger = logging.getLogger("mmpca")
-
-ATTEMPTS = 4  # at a call, when workers are lost on the way
 BRANCHES = 8  # sums that are added at a time
 
 
@@ -48,7 +44,6 @@ class Parts:
     def __init__(self, crew: Crew, futures: Sequence[Any], sizes: Sequence[int], n_features: int) -> None:
         self.crew, self.futures, self.n_features = crew, list(futures), n_features
         self.first = np.concatenate([[0], np.cumsum(sizes)])
-        self._kept: list[Kept] = []
 
     @property
     def n_rows(self) -> int:
@@ -59,62 +54,50 @@ class Parts:
         self, call: Callable[..., Any], rows: Rows, *aligned: NDArray[Any], shared: Sequence[Any] = ()
     ) -> list[tuple[Any, Any]]:
         """Call where the rows are."""
-        return self._try(lambda: self._each(call, rows, aligned, shared))
+        places, futures = zip(*self._calls(call, rows, aligned, shared), strict=True)
+        return list(zip(places, self.crew.gather(futures), strict=True))
 
     def total(
         self, call: Callable[..., Any], rows: Rows, *aligned: NDArray[Any], shared: Sequence[Any] = ()
     ) -> NDArray[np.float64]:
         """Call where the rows are, and add up the answers there."""
-
-        def attempt() -> NDArray[np.float64]:
-            sums = [future for _, future in self._calls(call, rows, aligned, shared)]
-            while len(sums) > 1:
-                groups = [sums[start : start + BRANCHES] for start in range(0, len(sums), BRANCHES)]
-                sums = [self.crew.submit(_sum, group) for group in groups]
-            total: NDArray[np.float64] = self.crew.gather(sums)[0]
-            return total
-
-        return self._try(attempt)
+        sums = [future for _, future in self._calls(call, rows, aligned, shared)]
+        while len(sums) > 1:
+            groups = [sums[start : start + BRANCHES] for start in range(0, len(sums), BRANCHES)]
+            sums = [self.crew.submit(_sum, group) for group in groups]
+        total: NDArray[np.float64] = self.crew.gather(sums)[0]
+        return total
 
     def together(self, call: Callable[..., Any], rows: Rows, *arguments: Any) -> Any:
         """Bring the rows to one worker and call there."""
-
-        def attempt() -> Any:
-            pieces, order = self._pieces(rows)
-            return self.crew.gather([self.crew.submit(_together, call, pieces, order, self.crew.send(arguments))])[0]
-
-        return self._try(attempt)
+        pieces, order = self._pieces(rows)
+        return self.crew.call(_together, call, pieces, order, self.crew.send(arguments))
 
     def take(self, rows: Rows) -> Counts:
         """Bring some rows here, in the given order."""
-
-        def attempt() -> Counts:
-            pieces, order = self._pieces(rows)
-            return _ordered(self.crew.gather(pieces), order)
-
-        return self._try(attempt)
+        pieces, order = self._pieces(rows)
+        return _ordered(self.crew.gather(pieces), order)
 
     def keep(self, value: Any) -> Any:
         """Send a value once."""
-        self._kept.append(Kept(value))
-        return self._kept[-1]
+        return Kept(value)
 
     # --- how --------------------------------------------------------------------------------------------------------
-
-    def _each(
-        self, call: Callable[..., Any], rows: Rows, aligned: Sequence[NDArray[Any]], shared: Sequence[Any]
-    ) -> list[tuple[Any, Any]]:
-        places, futures = zip(*self._calls(call, rows, aligned, shared), strict=True)
-        return list(zip(places, self.crew.gather(futures), strict=True))
 
     def _calls(
         self, call: Callable[..., Any], rows: Rows, aligned: Sequence[NDArray[Any]], shared: Sequence[Any]
     ) -> Iterator[tuple[Any, Any]]:
         """Submit a call for each part that has some of the rows; yield the places of these in `rows`, and a future."""
-        sent = [one.sent(self.crew) if isinstance(one, Kept) else self.crew.send(one) for one in shared]
+        sent = [self._sent(one) for one in shared]
         for part, at in self._by_part(rows):
             arrays = [array[at] for array in aligned]
             yield at, self.crew.submit(_call, call, self.futures[part], rows[at] - self.first[part], arrays, sent)
+
+    def _sent(self, value: Any) -> Any:
+        """Return what calls are given for a shared value: numbers travel with them, others once, ahead of them."""
+        if isinstance(value, Kept):
+            return value.sent(self.crew)
+        return value if isinstance(value, int | float) else self.crew.send(value)
 
     def _by_part(self, rows: Rows) -> Iterator[tuple[int, NDArray[np.int64]]]:
         part_of_row = np.searchsorted(self.first, rows, side="right") - 1
@@ -127,19 +110,6 @@ class Parts:
         pieces = [self.crew.submit(_take, self.futures[part], rows[at] - self.first[part]) for part, at in found]
         at = np.concatenate([at for _, at in found])
         return pieces, None if (at == np.arange(len(rows))).all() else np.argsort(at)
-
-    def _try(self, attempt: Callable[[], Any]) -> Any:
-        """Call again with everything sent anew if workers and what they held are lost."""
-        for number in range(ATTEMPTS):
-            try:
-                return attempt()
-            except losses() as error:
-                if number == ATTEMPTS - 1:
-                    raise
-                logger.info("A worker was lost (%s); what it did is done again.", type(error).__name__)
-                for kept in self._kept:
-                    kept.future = None
-        raise AssertionError("unreachable")
 
 
 # --- what workers call --------------------------------------------------------------------------------------------

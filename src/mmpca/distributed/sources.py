@@ -2,61 +2,102 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Sequence
+import platform
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mmpca.counts import Counts, as_counts, no_rows, square_root
 from mmpca.distributed.crews import Cluster, Crew
 from mmpca.distributed.parts import Parts
-from mmpca.errors import CountsError
+from mmpca.errors import CountsError, InputFileError
 from mmpca.io import read_counts
+from mmpca.model.alignment import align_features
 
-EXPECTED = "a dask array of row blocks, a list of blocks (matrices or delayed ones), or a list of files"
+EXPECTED = (
+    "a dask array of row blocks, a list of blocks (matrices or delayed ones), a list of files, or an AnnData object "
+    "whose X is a dask array"
+)
+
+
+class Reading(NamedTuple):
+    """How rows become counts where they are."""
+
+    stabilize: str | None = None
+    empty_rows: Literal["error", "allow", "drop"] = "error"
+    known: Any | None = None  # names of features to bring files into the order of
+    options: Mapping[str, Any] = {}  # of `mmpca.io.read_counts`
+    with_rows: bool = False  # whether names of rows are brought here
 
 
 class Loaded(NamedTuple):
-    """Parts, and what is known of their features."""
+    """Parts, and what is known of them."""
 
     parts: Parts
     feature_names: Any | None  # array of str, shape (V,)
+    rows: list[str] | None  # a name for each row, or its number among all that were read
+    notes: list[str]  # on how files were read, a sentence each
+    n_dropped: int  # rows without counts
+
+
+class Block(NamedTuple):
+    """A block of rows where it is."""
+
+    rows: Counts
+    feature_names: Any | None = None
+    row_names: Any | None = None  # of the rows that are kept
+    kept: NDArray[np.intp] | None = None  # which these are, if not all
+    n_read: int = 0
+    notes: tuple[str, ...] = ()
 
 
 class _Sketch(NamedTuple):
-    """What has to be known of a part here."""
+    """What has to be known of a block here."""
 
     n_rows: int
     n_features: int
-    feature_names: Any | None
+    n_read: int
+    names_digest: str | None
+    notes: tuple[str, ...]
 
 
-def load(X: Any, crew: Crew, *, stabilize: str | None, allow_empty_rows: bool = False) -> Loaded:
+def load(X: Any, crew: Crew, reading: Reading | None = None) -> Loaded:
     """Return data as parts that the crew holds.
 
     Parameters
     ----------
-    X : dask array, list of blocks, delayed blocks or paths
+    X : dask array, list of blocks, delayed blocks or paths, or AnnData
         Blocks of rows, all of the same features.
     crew : Crew
-    stabilize : {None, "sqrt"}
-    allow_empty_rows : bool
-        For prediction.
+    reading : Reading
     """
-    blocks = _blocks(X)
-    if isinstance(crew, Cluster):
-        blocks = [crew.client.compute(block) if _is_delayed(block) else block for block in blocks]
-    pairs = [crew.submit(_checked, block, number, stabilize, allow_empty_rows) for number, block in enumerate(blocks)]
-    sketches = crew.gather([crew.submit(_sketch, pair) for pair in pairs])
+    reading = reading or Reading()
+    X, names = _of_anndata(X) if _is_anndata(X) else (X, None)
+    given = _given(_blocks(X), crew)
+    blocks = [crew.submit(read_block, block, number, reading) for number, block in enumerate(given)]
+    sketches = crew.gather([crew.submit(_sketch, block) for block in blocks])
     filled = [number for number, sketch in enumerate(sketches) if sketch.n_rows]
     if not filled:
-        raise CountsError("X must have at least one row, but all of its blocks are empty.")
+        raise CountsError("X must have at least one row with counts, but all of its blocks are empty.")
     first = sketches[filled[0]]
     for number in filled:
         _compare(first, sketches[number], filled[0], number)
-    futures = [crew.submit(_counts, pairs[number]) for number in filled]
-    sizes = [sketches[number].n_rows for number in filled]
-    return Loaded(Parts(crew, futures, sizes, first.n_features), first.feature_names)
+    if first.names_digest is not None:
+        names = crew.gather([crew.submit(_feature_names, blocks[filled[0]])])[0]
+    parts = Parts(
+        crew,
+        [crew.submit(_counts, blocks[number]) for number in filled],
+        [sketches[number].n_rows for number in filled],
+        first.n_features,
+    )
+    rows = list(_row_names(blocks, sketches, crew)) if reading.with_rows else None
+    notes = list(dict.fromkeys(note for sketch in sketches for note in sketch.notes))
+    return Loaded(parts, names, rows, notes, sum(sketch.n_read - sketch.n_rows for sketch in sketches))
 
 
 def _blocks(X: Any) -> list[Any]:
@@ -75,8 +116,33 @@ def _blocks(X: Any) -> list[Any]:
     raise TypeError(f"X must be {EXPECTED}, but it is {type(X).__name__}.")
 
 
+def _given(blocks: Sequence[Any], crew: Crew) -> list[Any]:
+    """Return blocks as workers are given them: files by a path that holds anywhere, delayed ones as futures."""
+    blocks = [Path(block).absolute() if isinstance(block, str | os.PathLike) else block for block in blocks]
+    delayed = [number for number, block in enumerate(blocks) if _is_delayed(block)]
+    if delayed and isinstance(crew, Cluster):
+        futures = crew.client.compute([blocks[number] for number in delayed])  # at once: they may share what they need
+        for number, future in zip(delayed, futures, strict=True):
+            blocks[number] = future
+    return blocks
+
+
 def _is_delayed(block: Any) -> bool:
     return hasattr(block, "__dask_graph__")
+
+
+def _is_anndata(X: Any) -> bool:
+    return hasattr(X, "var_names") and hasattr(X, "obs_names") and hasattr(X, "X")
+
+
+def _of_anndata(adata: Any) -> tuple[Any, Any]:
+    """Return the blocks of an AnnData object, and the names of its variables."""
+    if not hasattr(adata.X, "to_delayed"):
+        raise TypeError(
+            f"The X of an AnnData object must be a dask array here, but it is {type(adata.X).__name__}. Open the file "
+            "with anndata.experimental.read_lazy, or fit what is in memory by mmpca.anndata.cluster."
+        )
+    return adata.X, np.array([str(name) for name in adata.var_names], dtype=object)
 
 
 def _compare(first: _Sketch, other: _Sketch, number: int, other_number: int) -> None:
@@ -86,35 +152,81 @@ def _compare(first: _Sketch, other: _Sketch, number: int, other_number: int) -> 
             f"All blocks must have the same features, but block {number} has {first.n_features} and block "
             f"{other_number} has {other.n_features}. Count all of them with one vocabulary."
         )
-    if first.feature_names is not None and (
-        other.feature_names is None or list(first.feature_names) != list(other.feature_names)
-    ):
+    if first.names_digest != other.names_digest:
         raise CountsError(
             f"All blocks must have the same features in the same order, but the names in block {other_number} are not "
             f"those in block {number}. Count all of them with one vocabulary."
         )
 
 
+def _row_names(blocks: Sequence[Any], sketches: Sequence[_Sketch], crew: Crew) -> Iterator[str]:
+    """Yield a name for each row that is kept: its own, or its number among all that were read."""
+    before = 0
+    for sketch, (names, kept) in zip(
+        sketches, crew.gather([crew.submit(_names_of_rows, block) for block in blocks]), strict=True
+    ):
+        numbers = range(sketch.n_read) if kept is None else kept.tolist()
+        yield from (str(before + i) for i in numbers) if names is None else (str(name) for name in names)
+        before += sketch.n_read
+
+
 # --- what workers call --------------------------------------------------------------------------------------------
 
 
-def _checked(block: Any, number: int, stabilize: str | None, allow_empty_rows: bool) -> tuple[Counts, Any | None]:
-    names = None
-    if isinstance(block, str | os.PathLike):
-        table = read_counts(Path(block))
-        block, names = table.X, table.feature_names
-    elif _is_delayed(block):
+def read_block(block: Any, number: int, reading: Reading) -> Block:
+    """Read a file, compute a delayed block, and check the counts."""
+    if isinstance(block, Path):
+        return _read_file(block, reading)
+    if _is_delayed(block):
         block = block.compute(scheduler="synchronous")
-    shape: tuple[int, ...] = getattr(block, "shape", ())
+    return _checked(Block(block), f"block {number} of X", reading)
+
+
+def _read_file(path: Path, reading: Reading) -> Block:
+    if not path.exists():
+        raise InputFileError(
+            f"{path}: there is no such file on {platform.node() or 'the worker'}. All workers need to see the files "
+            "under the same path."
+        )
+    table = read_counts(path, **reading.options)
+    notes, X, names = tuple(table.notes), table.X, table.feature_names
+    if reading.known is not None and names is not None:
+        aligned = align_features(X, names, reading.known)
+        if aligned.n_missing == len(reading.known):
+            raise CountsError(f"{path}: none of the features has a name that the model knows. Is this the right input?")
+        notes, X, names = (*notes, *(f"{path.name}: {note}" for note in aligned.notes())), aligned.X, reading.known
+    return _checked(Block(X, names, table.row_names, notes=notes), str(path), reading)
+
+
+def _checked(block: Block, name: str, reading: Reading) -> Block:
+    X: Any = block.rows
+    shape = getattr(X, "shape", ())
     if len(shape) == 2 and shape[0] == 0:
-        return no_rows(shape[1]), names
-    rows = as_counts(block, name=f"block {number} of X", empty_rows="allow" if allow_empty_rows else "error")
-    return (square_root(rows) if stabilize == "sqrt" else rows), names
+        return block._replace(rows=no_rows(shape[1]))
+    allowed = "error" if reading.empty_rows == "error" else "allow"
+    rows = as_counts(X, name=name, empty_rows=allowed)
+    block = block._replace(n_read=rows.n_rows)
+    filled = np.flatnonzero(np.diff(rows.indptr))
+    if reading.empty_rows == "drop" and len(filled) < rows.n_rows:
+        rows = rows.take(filled)
+        names = None if block.row_names is None else block.row_names[filled]
+        block = block._replace(kept=filled, row_names=names)
+    return block._replace(rows=square_root(rows) if reading.stabilize == "sqrt" else rows)
 
 
-def _sketch(pair: tuple[Counts, Any | None]) -> _Sketch:
-    return _Sketch(pair[0].n_rows, pair[0].n_features, pair[1])
+def _sketch(block: Block) -> _Sketch:
+    names = block.feature_names
+    digest = None if names is None else hashlib.sha256("\n".join(map(repr, names)).encode()).hexdigest()
+    return _Sketch(block.rows.n_rows, block.rows.n_features, block.n_read, digest, block.notes)
 
 
-def _counts(pair: tuple[Counts, Any | None]) -> Counts:
-    return pair[0]
+def _feature_names(block: Block) -> Any:
+    return block.feature_names
+
+
+def _names_of_rows(block: Block) -> tuple[Any, Any]:
+    return block.row_names, block.kept
+
+
+def _counts(block: Block) -> Counts:
+    return block.rows

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 from zipfile import BadZipFile
 
 import numpy as np
@@ -15,9 +15,13 @@ from numpy.typing import NDArray
 
 from mmpca.errors import StoreError
 from mmpca.model.archive import write_atomically
+from mmpca.places import Place, column_totals
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int32]
+
+# Parameters that another fit must share to go on: they decide topics and labels.
+BELONGING = ("n_clusters", "n_topics", "topics", "topic_prior", "start", "n_init", "stabilize", "tol", "random_state")
 
 
 class Checkpoint:
@@ -42,6 +46,12 @@ class Checkpoint:
         self.beta: Array | None = None
         self.labels: Labels | None = None
         self._read()
+
+    @classmethod
+    def of_fit(cls, path: str | os.PathLike[str], parameters: Mapping[str, Any], place: Place) -> Self:
+        """Return the checkpoint of a fit; how it is run, in how many threads, does not matter."""
+        belongs_to = {name: parameters[name] for name in BELONGING} | {"n_rows": place.n_rows}
+        return cls(path, belongs_to, place.total(column_totals, np.arange(place.n_rows)))
 
     def _read(self) -> None:
         try:

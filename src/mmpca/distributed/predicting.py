@@ -1,0 +1,87 @@
+"""Prediction on data in parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from mmpca.counts import Counts
+from mmpca.distributed.crews import crew_of
+from mmpca.distributed.parts import Parts
+from mmpca.distributed.sources import Reading, load
+from mmpca.errors import CountsError
+from mmpca.model import MMPCA, prediction
+from mmpca.places import ForRows, Rows, joined
+
+Array = NDArray[np.float64]
+
+
+def predict(model: MMPCA, X: Any, client: Any = None) -> NDArray[np.int32]:
+    """Return the most probable cluster of each row, where the rows are.
+
+    Parameters
+    ----------
+    model : MMPCA
+        A fitted model.
+    X, client
+        As in :func:`fit`. Files are brought into the order of the model's features by their names, where both have
+        names: features that the model does not know are left out, missing ones are zero. A row without counts falls
+        into the largest cluster.
+
+    Returns
+    -------
+    labels : ndarray of int32, shape (n_samples,)
+    """
+    check_is_fitted(model)
+    with crew_of(client, effective_n_jobs(model.n_jobs)) as crew:
+        parts = load(X, crew, reading_for(model)).parts
+        check_features(model, parts)
+        labels: NDArray[np.int32] = joined(parts, predict_rows, np.arange(parts.n_rows), shared=_mixture(model))
+    return labels
+
+
+def reading_for(model: MMPCA, **options: Any) -> Reading:
+    """Return how rows are read for a prediction by the model."""
+    known = getattr(model, "feature_names_in_", None)
+    return Reading(stabilize=model.stabilize, empty_rows="allow", known=known, **options)
+
+
+def check_features(model: MMPCA, parts: Parts) -> None:
+    """Raise CountsError unless rows have as many features as the model."""
+    if parts.n_features != model.n_features_in_:
+        raise CountsError(
+            f"X must have the {model.n_features_in_} features that the model was fitted to, but it has "
+            f"{parts.n_features}."
+        )
+
+
+def probabilities(model: MMPCA, parts: Parts) -> Array:
+    """Return the probability of each cluster for each row of parts, (N, Q)."""
+    found: Array = joined(parts, probabilities_of_rows, np.arange(parts.n_rows), shared=_mixture(model))
+    return found
+
+
+def _mixture(model: MMPCA) -> tuple[Array, Array, Array]:
+    return model.components_, model.cluster_topics_, model.weights_
+
+
+# --- what workers call --------------------------------------------------------------------------------------------
+
+
+def predict_rows(
+    part: Counts, rows: Rows, topics: Array, cluster_topics: Array, weights: Array, for_rows: ForRows
+) -> NDArray[np.int32]:
+    """Return the most probable cluster of each row of a part; all of them are meant."""
+    joint = prediction.joint_log_likelihood(part, topics, cluster_topics, weights)
+    return joint.argmax(axis=1).astype(np.int32)
+
+
+def probabilities_of_rows(
+    part: Counts, rows: Rows, topics: Array, cluster_topics: Array, weights: Array, for_rows: ForRows
+) -> Array:
+    """Return the probability of each cluster for each row of a part; all of them are meant."""
+    return prediction.posterior(prediction.joint_log_likelihood(part, topics, cluster_topics, weights))
