@@ -10,7 +10,7 @@ DATA ?=
 RESULTS ?= benchmarks/results/accuracy
 EXPERIMENTS ?= benchmarks/results/experiments
 
-.PHONY: demo test lint types contracts check docs pictures bench parity accuracy selection-study experiments \
+.PHONY: demo test lint types contracts check docs pictures bench bench-scale parity accuracy selection-study experiments \
     test-oldest clean help
 
 help:  ## Show what can be made
@@ -54,6 +54,9 @@ pictures: $(VENV)/installed-dev  ## Draw the pictures of README and documentatio
 
 bench: $(VENV)/installed-dev  ## Print ratios of time and memory against rivals on the same data: make bench DATA=path
 	$(BIN)/python benchmarks/bench.py $(if $(DATA),--data $(DATA)) $(OPTIONS)
+
+bench-scale: $(VENV)/installed-dev  ## Print time and memory of large fits beside rivals: make bench-scale OPTIONS=--long
+	$(BIN)/python benchmarks/scale.py $(OPTIONS)
 
 parity: $(VENV)/installed-dev  ## Compare with runs of the authors' R package: make parity REFERENCE=path
 	@test -n "$(REFERENCE)" || { echo "Say where runs of the R package are: make parity REFERENCE=path"; exit 2; }

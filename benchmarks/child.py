@@ -141,4 +141,13 @@ def _status_bytes(name: str) -> int | None:
 if __name__ == "__main__":
     task, *arguments = sys.argv[1:]
     tasks = {"first-call": first_call, "memory": memory, "read": read, "command": command, "report": report}
+    if task not in tasks:
+        import scale_tasks
+
+        tasks = {
+            "fit-threads": scale_tasks.fit_threads,
+            "fit-processes": scale_tasks.fit_processes,
+            "pass-lda": scale_tasks.pass_lda,
+            "pass-kmeans": scale_tasks.pass_kmeans,
+        }
     print(json.dumps(tasks[task](*arguments)))

@@ -110,14 +110,22 @@ def test_the_prior_is_judged_on_rows_that_the_topics_have_not_seen(rows, monkeyp
     scored = []
     monkeypatch.setattr(lda, "SEARCH_WORK", 1)
     monkeypatch.setattr(lda, "SEARCH_COVER", 4)
-    monkeypatch.setattr(lda, "_fit_first", lambda sample, *rest: scored.append(sample) or _poor(sample, rest))
+    scores = lda._fixed_scores
+    monkeypatch.setattr(lda, "_fixed_scores", lambda sample, *rest: scored.append(sample) or scores(sample, *rest))
     fit_lda(rows, N_TOPICS, rng=np.random.default_rng(0))
     assert len(seen[0]) + scored[0].n_rows == rows.n_rows
 
 
-def _poor(sample, rest):
-    beta = np.full((N_TOPICS, sample.n_features), 1 / sample.n_features)
-    return lda.LDAFit(beta, 1.0, -np.inf, {}, 0, False), rest[1]
+def test_where_main_directions_show_nothing_a_sample_decides(monkeypatch):
+    X = np.random.default_rng(0).poisson(0.3, (600, 400))  # no topics at all
+    monkeypatch.setattr(lda, "SEARCH_WORK", 1)
+    monkeypatch.setattr(lda, "SEARCH_COVER", 40)
+    monkeypatch.setattr(lda, "GRID", (0.1,))
+    asked = []
+    real = lda._fit_first
+    monkeypatch.setattr(lda, "_fit_first", lambda *given: asked.append(given) or real(*given))
+    fit_lda(as_counts(X), 3, rng=np.random.default_rng(0))
+    assert asked
 
 
 # --- sums in any order ------------------------------------------------------------------------------------------

@@ -238,7 +238,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         """
         seeds = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31)).spawn(2)
         plan = self._plan(place.n_rows)
-        planned = self._starts(plan.n_starts, place.n_rows, seeds[1])
+        planned = self._starts(plan.n_starts, place.n_rows, place.n_features, seeds[1])
         learn = partial(self._topics, place, np.random.default_rng(seeds[0]))
         beta = learn() if checkpoint is None else checkpoint.topics(learn)
         if checkpoint is not None and checkpoint.labels is not None:
@@ -305,13 +305,17 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             return starts.Plan(1, 1)
         return starts.auto_plan(n_samples) if isinstance(self.n_init, str) else starts.Plan(self.n_init, self.n_init)
 
-    def _starts(self, n_starts: int, n_samples: int, seed: np.random.SeedSequence) -> list[starts.Start]:
+    def _starts(
+        self, n_starts: int, n_samples: int, n_features: int, seed: np.random.SeedSequence
+    ) -> list[starts.Start]:
         """Return the starts, each with a seed of its own."""
         seeds = [int(word) for word in seed.generate_state(n_starts)]
         if not isinstance(self.start, str):
             labels = constraints.check_labels(self.start, n_samples, self.n_clusters)
             return [starts.Start("given", seeds[0], labels)]
-        kinds = starts.KINDS if self.start == "auto" else (self.start,)
+        kinds: tuple[str, ...] = (self.start,)
+        if self.start == "auto":
+            kinds = starts.auto_kinds(n_samples, self.n_clusters * self.n_topics * n_features)
         return [starts.Start(kinds[number % len(kinds)], word) for number, word in enumerate(seeds)]
 
     def _common(self, beta: Array) -> Common:

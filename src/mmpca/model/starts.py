@@ -41,6 +41,17 @@ class Plan(NamedTuple):
 # The smaller the data, the cheaper a start.
 AUTO_PLANS = ((2_000, Plan(10, 3)), (20_000, Plan(6, 2)))
 AUTO_PLAN_LARGE = Plan(3, 1)
+LARGE_TABLES = 20_000_000  # clusters x topics x features
+
+
+def auto_kinds(n_samples: int, table_size: int) -> tuple[str, ...]:
+    """Return the kinds of starts that ``start="auto"`` takes in turns.
+
+    From a random partition nearly every row moves, and clusters that change are expensive in proportion to clusters
+    times topics times features: where there are many rows, or these are large, k-means alone makes the starts.
+    """
+    is_large = n_samples > AUTO_PLANS[-1][0] or table_size > LARGE_TABLES
+    return ("kmeans",) if is_large else KINDS
 
 
 def auto_plan(n_samples: int) -> Plan:

@@ -92,7 +92,9 @@ def fit_lda(
     The prior and the best of several starts are found on four fifths of the counts, scored on the others; from there,
     EM runs on all counts. Of large data, the prior is chosen on as many random rows as keep a pass within
     `SEARCH_WORK` or have `SEARCH_COVER` entries a feature; the topics are fitted on as many as keep it within
-    `FINAL_WORK`, in no more passes than `FINAL_EFFORT` affords, and refined by a few passes over all rows.
+    `FINAL_WORK`, in no more passes than `FINAL_EFFORT` affords, and refined by a few passes over all rows. Where there
+    are twice as many rows as the prior is chosen on, the topics start from groups of rows that are alike in the main
+    directions of up to `GROUPED_ENTRIES` entries, which show topics that no random start on a sample finds.
 
     Parameters
     ----------
@@ -153,16 +155,16 @@ def fit_lda_at(
         whole: LDAFit = place.together(_fit_whole, some, n_topics, is_present, settings, rng, run)
         return whole
     tried = _Tried(n_topics, is_present, settings)
-    sample, rng = place.together(_fit_first, some, tried, rng, run)  # that of the caller may be a copy elsewhere
-    grouped = _grouped(place, some, entries, totals, tried, rng)
-    if grouped is not None and grouped.score > sample.score:
-        fit, n_passes = grouped, GROUPED_PASSES
-    else:
-        larger = sampled(entries, FINAL_WORK // n_topics, rng)
-        fit, n_passes = place.together(_fit_sample, larger, sample, tried, run), REFINING_PASSES
-        if len(larger) == place.n_rows:
-            return fit
-    return fit._replace(beta=_refined(place, fit, tried, n_passes))
+    if n_topics > 1 and place.n_rows >= 2 * len(some):
+        grouped = _grouped(place, some, entries, totals, tried, rng, run)
+        if grouped is not None:
+            return grouped._replace(beta=_refined(place, grouped, tried, GROUPED_PASSES))
+    first, rng = place.together(_fit_first, some, tried, rng, run)  # that of the caller may be a copy elsewhere
+    larger = sampled(entries, FINAL_WORK // n_topics, rng)
+    fit = place.together(_fit_sample, larger, first, tried, run)
+    if len(larger) == place.n_rows:
+        return fit
+    return fit._replace(beta=_refined(place, fit, tried, REFINING_PASSES))
 
 
 class _Tried(NamedTuple):
@@ -221,19 +223,33 @@ def _grouped(
     totals: Array,
     tried: _Tried,
     rng: np.random.Generator,
+    run: Runner | None,
 ) -> LDAFit | None:
-    """Return topics from the main directions of the other rows, scored on `some` that they have not seen."""
-    if tried.n_topics == 1 or place.n_rows < 2 * len(some):
-        return None
+    """Return topics that start from the main directions of the other rows, if these show anything.
+
+    What counts is how likely they make held-out counts of `some` rows, which they have not seen: they must do better
+    than the features' frequencies, and EM on a sample goes on from them only if that does better still.
+    """
     others = np.delete(np.arange(place.n_rows), some)
-    others = others[sampled(entries[others], GROUPED_ENTRIES, rng)]
-    counts = grouped_counts(place, others, totals, tried.n_topics, rng)
+    among = others[sampled(entries[others], GROUPED_ENTRIES, rng)]
+    counts = grouped_counts(place, among, totals, tried.n_topics, rng)
     problem = Problem(no_rows(place.n_features), tried.is_present, np.nan, tried.settings.smoothing)
+    seed = int(rng.integers(2**63))
+
+    def scores(beta_rows: Array, grid: tuple[float, ...]) -> dict[float, float]:
+        found: dict[float, float] = place.together(_fixed_scores, some, beta_rows, grid, seed)
+        return found
+
     beta_rows = topics_of(problem, counts)
-    scores: dict[float, float] = place.together(_fixed_scores, some, beta_rows, tried.grid, int(rng.integers(2**63)))
-    row_prior = max(scores, key=lambda prior: scores[prior])
-    beta = np.ascontiguousarray(beta_rows.T)
-    return LDAFit(beta, row_prior, scores[row_prior], scores, n_passes=0, converged=False)
+    by_prior = scores(beta_rows, tried.grid)
+    row_prior = max(by_prior, key=lambda prior: by_prior[prior])
+    if not by_prior[row_prior] > scores(topics_of(problem, counts.sum(axis=1, keepdims=True)), (1.0,))[1.0]:
+        return None
+    fit = LDAFit(np.ascontiguousarray(beta_rows.T), row_prior, by_prior[row_prior], by_prior, 0, converged=False)
+    sample = others[sampled(entries[others], FINAL_WORK // tried.n_topics, rng)]
+    longer: LDAFit = place.together(_fit_sample, sample, fit, tried, run)
+    score = scores(np.ascontiguousarray(longer.beta.T), (row_prior,))[row_prior]
+    return longer._replace(score=score) if score > fit.score else fit
 
 
 def _fixed_scores(rows: Counts, beta_rows: Array, grid: tuple[float, ...], seed: int) -> dict[float, float]:
