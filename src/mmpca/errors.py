@@ -5,7 +5,7 @@ class CountsError(ValueError):
     """The input is not a count matrix that the model can be fitted to; the message names the place."""
 
 
-class ClusterError(RuntimeError):
+class ClusterError(ConnectionError):
     """Workers of a cluster, or what only they had, are lost for good; the message says what to do."""
 
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +16,7 @@ from mmpca.distributed import fit
 from mmpca.distributed.crews import Cluster, crew_of
 from mmpca.engine import sweeps
 from mmpca.errors import ClusterError, CountsError
+from mmpca.io import CountTable, write_counts
 from mmpca.model import searching
 
 
@@ -109,7 +111,7 @@ def test_a_call_that_kills_every_worker_is_given_up_with_advice():
         def submit(self, call, *arguments, pure):
             raise KilledWorker("propose", SimpleNamespace(address="tcp://127.0.0.1:9"), 3)
 
-    with pytest.raises(ClusterError, match="died, one after another: .*propose.* smaller blocks"):
+    with pytest.raises(ClusterError, match=r"died, one after another: .*propose.* smaller blocks"):
         Cluster(Client()).submit(len, [])
 
 
@@ -158,6 +160,7 @@ import warnings
 from mmpca import MMPCA
 from mmpca.distributed import fit
 from mmpca.errors import InterruptedSearchWarning
+from mmpca.io import CountTable, write_counts
 from mmpca.model import searching
 from mmpca.simulate import paper_design
 
@@ -168,7 +171,8 @@ def tell(number, progress):
     print("searching", flush=True)
 
 with warnings.catch_warnings(record=True) as caught:
-    model = fit(MMPCA(6, 4, n_init=1, topics="random", random_state=0, n_jobs=2), [X[:900], X[900:]], CLIENT, callback=tell)
+    model = MMPCA(6, 4, n_init=1, topics="random", random_state=0, n_jobs=2)
+    fit(model, [X[:900], X[900:]], CLIENT, callback=tell)
 assert any(issubclass(warning.category, InterruptedSearchWarning) for warning in caught), caught
 assert not model.converged_
 """
@@ -190,5 +194,26 @@ def test_ctrl_c_keeps_what_was_found_and_leaves_no_process(place, client):
     _, errors = process.communicate(timeout=120)
     assert (process.returncode, errors) == (0, "")
     with pytest.raises(ProcessLookupError):  # nobody of its group is left, and so no port of theirs
+        os.killpg(process.pid, 0)
+    assert client.run_on_scheduler(known_to) == before
+
+
+def test_ctrl_c_ends_a_command_on_a_cluster_with_its_code_and_no_traceback(X, client, tmp_path):
+    for number, block in enumerate((X[:100], X[100:])):
+        write_counts(tmp_path / f"part{number}.npz", CountTable(block, None, None, []))
+    command = f"fit part0.npz part1.npz -q 6 -k 4 --n-init 200 --scheduler {client.scheduler.address} -o labels.csv"
+    before = client.run_on_scheduler(known_to)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mmpca", *command.split()],
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True},
+        **{"start_new_session": True, "cwd": tmp_path},
+    )
+    while process.poll() is None and "_together" not in str(client.processing()):
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60) == ("", "interrupted: Nothing was written.\n")
+    assert process.returncode == 130
+    assert not (tmp_path / "labels.csv").exists()
+    with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
     assert client.run_on_scheduler(known_to) == before

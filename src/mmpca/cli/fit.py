@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,13 +14,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mmpca.cli import screen
+from mmpca.cli import parts, screen
 from mmpca.cli.fitting import Fit, watched_fit
 from mmpca.cli.guard import INTERRUPTED
 from mmpca.cli.inputs import Data, read_data
 from mmpca.cli.options import InputOptions, TextOptions
 from mmpca.cli.quiet import without_name_warnings
 from mmpca.cli.tables import records, write_table
+from mmpca.distributed.fitting import fit_loaded
 from mmpca.errors import CountsError
 from mmpca.model import MMPCA
 from mmpca.model.dispersion import LARGE_INDEX
@@ -36,24 +38,38 @@ class Output(NamedTuple):
     as_json: bool
 
 
+class Fitted(NamedTuple):
+    """A fitted model with what is to be told and written of it."""
+
+    model: MMPCA
+    went: Fit
+    labels: dict[str, list[Any]]
+    remarks: list[str]
+    text: dict[str, Any] | None = None
+
+
 def run(
-    path: Path,
+    paths: list[Path],
     *,
     parameters: dict[str, Any],
     output: Output,
     drop_empty: bool,
+    scheduler: str | None,
+    checkpoint: Path | None,
     how: InputOptions,
     counting: TextOptions,
 ) -> None:
     """Read, fit, write and show; leave with code 130 if Ctrl-C cut the search short."""
-    data = read_data(path, how, counting)
-    remarks = list(data.table.notes)
-    data = without_empty_rows(data, path, remarks, is_wanted=drop_empty)
     model = MMPCA(**parameters)
-    went = watched_fit(model, data.X, screen.err())
-    labels = label_table(named(model, data), data)
+    if scheduler is None and len(paths) == 1:
+        fitted = _fit_here(model, paths[0], how, counting, drop_empty=drop_empty, checkpoint=checkpoint)
+    else:
+        with parts.opened(paths, how, scheduler, model, drop_empty=drop_empty) as loaded:
+            went = watched_fit(partial(fit_loaded, model, loaded, checkpoint=checkpoint), screen.err())
+            fitted = Fitted(model, went, parts.label_table(model, loaded), loaded.notes)
+    _, went, labels, remarks, text = fitted
     if output.model is not None:
-        model.save(output.model, text=data.text)
+        model.save(output.model, text=text)
     if output.labels is not None:
         write_table(output.labels, labels)
     screen.notes(remarks + went.notes)
@@ -63,6 +79,17 @@ def run(
         _show(screen.out(), model, went, output)
     if went.is_interrupted:
         raise typer.Exit(INTERRUPTED)
+
+
+def _fit_here(
+    model: MMPCA, path: Path, how: InputOptions, counting: TextOptions, *, drop_empty: bool, checkpoint: Path | None
+) -> Fitted:
+    """Fit the model, in place, to one input in the memory of this process."""
+    data = read_data(path, how, counting)
+    remarks = list(data.table.notes)
+    data = without_empty_rows(data, path, remarks, is_wanted=drop_empty)
+    went = watched_fit(partial(model.fit, data.X, checkpoint=checkpoint), screen.err())
+    return Fitted(model, went, label_table(named(model, data), data), remarks, data.text)
 
 
 def named(model: MMPCA, data: Data) -> MMPCA:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -14,7 +14,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from mmpca import engine
 from mmpca.cli.lines import Lines
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning
-from mmpca.model import MMPCA
 from mmpca.model.starts import Callback
 
 
@@ -26,12 +25,12 @@ class Fit(NamedTuple):
     notes: list[str]
 
 
-def watched_fit(model: MMPCA, X: Any, console: Console) -> Fit:
-    """Fit the model, in place, telling the console how it goes; Ctrl-C keeps the best state that there is."""
+def watched_fit(fit: Callable[..., object], console: Console) -> Fit:
+    """Call what fits a model with a callback, telling the console how it goes; Ctrl-C keeps the best that there is."""
     started = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught, _watch(console) as watch:
         warnings.simplefilter("always")
-        model.fit(X, callback=watch)
+        fit(callback=watch)
     seconds = time.perf_counter() - started
     is_interrupted = any(issubclass(warning.category, InterruptedSearchWarning) for warning in caught)
     told = (str(warning.message) for warning in caught if not issubclass(warning.category, OverdispersionWarning))

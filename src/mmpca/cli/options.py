@@ -126,6 +126,23 @@ Input = Annotated[
         show_default=False,
     ),
 ]
+Inputs = Annotated[
+    list[Path],
+    typer.Argument(
+        help="Counts (.mtx, .npz, .csv, .tsv, .parquet, .h5ad, .biom, UCI; .gz) or texts (a folder, or see --text). "
+        "Several files of counts are taken for the rows of one matrix.",
+        show_default=False,
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="tcp://HOST:PORT",
+        help="Work on the Dask cluster of this scheduler; its workers read the files.",
+        rich_help_panel="Where it runs",
+    ),
+]
 Model = Annotated[Path, typer.Argument(help="A model file that mmpca fit wrote.", show_default=False)]
 FormatOption = Annotated[
     Format | None, typer.Option("--format", help="Format of counts; found out by default.", rich_help_panel=_INPUT)

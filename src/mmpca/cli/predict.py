@@ -10,41 +10,40 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from mmpca.cli import screen
+from mmpca.cli import parts, screen
 from mmpca.cli.inputs import read_for_model
 from mmpca.cli.options import InputOptions
 from mmpca.cli.quiet import without_name_warnings
 from mmpca.cli.tables import records, write_table
-from mmpca.model import read_model
+from mmpca.model import ModelFile, read_model
 
 MOST_ROWS_SHOWN = 40
 
 
 def run(
     model_path: Path,
-    path: Path,
+    paths: list[Path],
     *,
     labels: Path | None,
     with_probabilities: bool,
     as_json: bool,
+    scheduler: str | None,
     how: InputOptions,
 ) -> None:
     """Load, read, predict, and write or show."""
     file = read_model(model_path)
-    data = read_for_model(path, how, file)
-    with without_name_warnings():
-        probabilities = file.model.predict_proba(data.X)  # (N, Q)
-        clusters = file.model.predict(data.X)
-    own = probabilities[np.arange(len(clusters)), clusters]
+    is_here = scheduler is None and len(paths) == 1
+    names, probabilities, n_empty, remarks = (
+        _predict_here(paths[0], how, file) if is_here else parts.predicted(paths, how, scheduler, file)
+    )
+    clusters = probabilities.argmax(axis=1)
     table: dict[str, list[Any]] = {
-        "row": data.row_names(),
+        "row": names,
         "cluster": clusters.tolist(),
-        "probability": own.round(6).tolist(),
+        "probability": probabilities.max(axis=1).round(6).tolist(),
     }
     if with_probabilities:
         table |= {f"cluster_{q}": column.round(6).tolist() for q, column in enumerate(probabilities.T)}
-    n_empty = int((np.diff(data.X.indptr) == 0).sum())
-    remarks = list(data.table.notes)
     if n_empty:
         remarks.append(
             f"{n_empty:,} rows have no counts that the model knows: the largest cluster is their best guess."
@@ -60,6 +59,14 @@ def run(
         screen.out().print(
             f"{len(clusters):,} labels written to {labels}", highlight=False, markup=False, soft_wrap=True
         )
+
+
+def _predict_here(path: Path, how: InputOptions, file: ModelFile) -> parts.Predicted:
+    data = read_for_model(path, how, file)
+    with without_name_warnings():
+        probabilities = file.model.predict_proba(data.X)  # (N, Q)
+    n_empty = int((np.diff(data.X.indptr) == 0).sum())
+    return parts.Predicted(data.row_names(), probabilities, n_empty, list(data.table.notes))
 
 
 def _show(console: Console, table: dict[str, list[Any]]) -> None:

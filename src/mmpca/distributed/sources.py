@@ -179,7 +179,7 @@ def read_block(block: Any, number: int, reading: Reading) -> Block:
         return _read_file(block, reading)
     if _is_delayed(block):
         block = block.compute(scheduler="synchronous")
-    return _checked(Block(block), f"block {number} of X", reading)
+    return _checked(block, f"block {number} of X", reading)
 
 
 def _read_file(path: Path, reading: Reading) -> Block:
@@ -195,23 +195,24 @@ def _read_file(path: Path, reading: Reading) -> Block:
         if aligned.n_missing == len(reading.known):
             raise CountsError(f"{path}: none of the features has a name that the model knows. Is this the right input?")
         notes, X, names = (*notes, *(f"{path.name}: {note}" for note in aligned.notes())), aligned.X, reading.known
-    return _checked(Block(X, names, table.row_names, notes=notes), str(path), reading)
+    return _checked(X, str(path), reading, names, table.row_names, notes)
 
 
-def _checked(block: Block, name: str, reading: Reading) -> Block:
-    X: Any = block.rows
-    shape = getattr(X, "shape", ())
+def _checked(
+    X: Any, name: str, reading: Reading, features: Any = None, row_names: Any = None, notes: tuple[str, ...] = ()
+) -> Block:
+    """Return the counts of a matrix with what else is known of it."""
+    shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) == 2 and shape[0] == 0:
-        return block._replace(rows=no_rows(shape[1]))
-    allowed = "error" if reading.empty_rows == "error" else "allow"
-    rows = as_counts(X, name=name, empty_rows=allowed)
-    block = block._replace(n_read=rows.n_rows)
-    filled = np.flatnonzero(np.diff(rows.indptr))
-    if reading.empty_rows == "drop" and len(filled) < rows.n_rows:
-        rows = rows.take(filled)
-        names = None if block.row_names is None else block.row_names[filled]
-        block = block._replace(kept=filled, row_names=names)
-    return block._replace(rows=square_root(rows) if reading.stabilize == "sqrt" else rows)
+        return Block(no_rows(shape[1]), features, row_names, notes=notes)
+    rows = as_counts(X, name=name, empty_rows="error" if reading.empty_rows == "error" else "allow")
+    n_read, kept, filled = rows.n_rows, None, np.flatnonzero(np.diff(rows.indptr))
+    if reading.empty_rows == "drop" and len(filled) < n_read:
+        rows, kept = rows.take(filled), filled
+        row_names = None if row_names is None else row_names[filled]
+    if reading.stabilize == "sqrt":
+        rows = square_root(rows)
+    return Block(rows, features, row_names, kept, n_read, notes)
 
 
 def _sketch(block: Block) -> _Sketch:

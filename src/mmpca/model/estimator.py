@@ -190,7 +190,14 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: object = None, *, callback: starts.Callback | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: object = None,
+        *,
+        callback: starts.Callback | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
         """Cluster the rows of a count matrix.
 
         Parameters
@@ -201,6 +208,9 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         callback : callable, optional
             Called after each block of a search with the number of the start and a `Progress`; a true answer stops the
             search as Ctrl-C does: the best state so far is kept, with a warning.
+        checkpoint : path, optional
+            A file for the topics, and of many rows for the labels after each epoch. If it is there already, the fit
+            goes on from it: to a maximum of the bound, if by another way than without a break.
 
         Returns
         -------
@@ -209,7 +219,9 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         # The data are checked in the name of another model, so that a refusal leaves this one as it was.
         checked = type(self)(**self.get_params(deep=False))
         rows = checked.checked_counts(X)
-        return self.fit_at(Here(rows), attributes=vars(checked), callback=callback)
+        place, parameters = Here(rows), self.get_params(deep=False)
+        kept = None if checkpoint is None else Checkpoint.of_fit(checkpoint, parameters, place)
+        return self.fit_at(place, attributes=vars(checked), callback=callback, checkpoint=kept)
 
     def fit_at(
         self,

@@ -37,7 +37,7 @@ class Stabilize(StrEnum):
 
 
 def fit(
-    input: options.Input,
+    input: options.Inputs,
     clusters: options.Clusters,
     topics: options.Topics,
     model: Annotated[
@@ -63,6 +63,16 @@ def fit(
         Stabilize, typer.Option("--stabilize", help="sqrt for overdispersed counts.")
     ] = Stabilize.none,
     drop_empty: Annotated[bool, typer.Option("--drop-empty", help="Leave out rows without counts.")] = False,
+    scheduler: options.Scheduler = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--checkpoint",
+            help="Keep topics and labels here on the way; the same command goes on from it.",
+            callback=options.check_new_model,
+            rich_help_panel="Where it runs",
+        ),
+    ] = None,
     format: options.FormatOption = None,
     row_names: options.RowNames = None,
     feature_names: options.FeatureNames = None,
@@ -78,7 +88,8 @@ def fit(
 ) -> None:
     """Cluster the rows of a count matrix, or texts, and keep model and labels.
 
-    Ctrl-C stops the search: what it had found is kept, written and shown, and the exit code is 130.
+    Ctrl-C stops the search: what it had found is kept, written and shown, and the exit code is 130. Large data may be
+    in several files, and fitted on a Dask cluster with --scheduler.
 
     For example:
 
@@ -87,6 +98,8 @@ def fit(
       mmpca fit reports/ -q 5 -k 3 --stop-words english --min-rows 2 --drop-empty -m reports.mmpca
 
       mmpca fit cells.h5ad --layer counts -q 12 -k 8 --stabilize sqrt --labels cells.parquet
+
+      mmpca fit part-*.npz -q 30 -k 30 --scheduler tcp://10.0.0.1:8786 --checkpoint fit.npz -m all.mmpca
     """
     from mmpca.cli.fit import Output, run
 
@@ -104,6 +117,8 @@ def fit(
         },
         output=Output(model, labels, json),
         drop_empty=drop_empty,
+        scheduler=scheduler,
+        checkpoint=checkpoint,
         how=options.InputOptions(format, row_names, feature_names, transpose, layer, text, text_column),
         counting=options.TextOptions(min_rows, max_share, stop_words, ngrams, words),
     )

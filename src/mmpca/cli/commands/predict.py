@@ -11,13 +11,14 @@ from mmpca.cli import options
 
 def predict(
     model: options.Model,
-    input: options.Input,
+    input: options.Inputs,
     labels: options.Labels = None,
     probabilities: Annotated[
         bool,
         typer.Option("--probabilities", help="A column for each cluster as well.", rich_help_panel="What comes out"),
     ] = False,
     json: options.Json = False,
+    scheduler: options.Scheduler = None,
     format: options.FormatOption = None,
     row_names: options.RowNames = None,
     feature_names: options.FeatureNames = None,
@@ -36,6 +37,8 @@ def predict(
       mmpca predict counts.mmpca new.mtx --labels new.csv
 
       mmpca predict reports.mmpca new_reports/ --probabilities --json
+
+      mmpca predict all.mmpca new-*.npz --scheduler tcp://10.0.0.1:8786 --labels new.parquet
     """
     from mmpca.cli.predict import run
 
@@ -45,5 +48,6 @@ def predict(
         labels=labels,
         with_probabilities=probabilities,
         as_json=json,
+        scheduler=scheduler,
         how=options.InputOptions(format, row_names, feature_names, transpose, layer, text, text_column),
     )

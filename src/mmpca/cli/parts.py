@@ -1,0 +1,92 @@
+"""Inputs in several files, and inputs that a cluster works on: read, fitted and predicted in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import typer
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+from mmpca.cli.inputs import is_text
+from mmpca.cli.options import InputOptions
+from mmpca.distributed.crews import crew_of
+from mmpca.distributed.fitting import check_model
+from mmpca.distributed.predicting import check_features, probabilities, reading_for
+from mmpca.distributed.sources import Loaded, Reading, load
+from mmpca.errors import CountsError
+from mmpca.model import MMPCA, ModelFile
+from mmpca.places import joined, row_entries
+
+
+class Predicted(NamedTuple):
+    """What is predicted of rows, wherever they were."""
+
+    names: list[str]
+    probabilities: NDArray[np.float64]  # (N, Q)
+    n_empty: int
+    remarks: list[str]
+
+
+@contextmanager
+def opened(
+    paths: Sequence[Path], how: InputOptions, scheduler: str | None, model: MMPCA, *, drop_empty: bool
+) -> Iterator[Loaded]:
+    """Provide the rows of files, read by a cluster's workers or by threads, for a fit of the model."""
+    _check_inputs(paths, how)
+    check_model(model)
+    reading = Reading(model.stabilize, empty_rows="drop", options=_read_options(how), with_rows=True)
+    with crew_of(scheduler, effective_n_jobs(model.n_jobs)) as crew:
+        loaded = load(list(paths), crew, reading)
+        if loaded.n_dropped and not drop_empty:
+            raise CountsError(
+                f"{loaded.n_dropped:,} of {loaded.n_dropped + loaded.parts.n_rows:,} rows have no counts: no cluster "
+                "fits them. Leave them out with --drop-empty."
+            )
+        if loaded.n_dropped:
+            loaded.notes.append(f"{loaded.n_dropped:,} rows without counts were left out and have no label.")
+        yield loaded
+
+
+def label_table(model: MMPCA, loaded: Loaded) -> dict[str, list[Any]]:
+    """Return name, cluster and probability of each fitted row."""
+    found = probabilities(model, loaded.parts)  # (N, Q)
+    own = found[np.arange(len(found)), model.labels_]
+    return {"row": loaded.rows or [], "cluster": model.labels_.tolist(), "probability": own.round(6).tolist()}
+
+
+def predicted(paths: Sequence[Path], how: InputOptions, scheduler: str | None, file: ModelFile) -> Predicted:
+    """Predict the rows of files where they are."""
+    _check_inputs(paths, how, has_text=file.text is not None)
+    reading = reading_for(file.model, options=_read_options(how), with_rows=True)
+    with crew_of(scheduler, effective_n_jobs(file.model.n_jobs)) as crew:
+        loaded = load(list(paths), crew, reading)
+        check_features(file.model, loaded.parts)
+        n_empty = int((joined(loaded.parts, row_entries, np.arange(loaded.parts.n_rows)) == 0).sum())
+        return Predicted(loaded.rows or [], probabilities(file.model, loaded.parts), n_empty, loaded.notes)
+
+
+def _check_inputs(paths: Sequence[Path], how: InputOptions, *, has_text: bool = False) -> None:
+    """Refuse what cannot be read in parts."""
+    for path in paths:
+        if is_text(path, how, has_text=has_text):
+            raise CountsError(
+                f"{path}: words are counted over all texts at once. Give one input without --scheduler, or count them "
+                "first: mmpca convert."
+            )
+    if how.row_names is not None and len(paths) > 1:
+        raise typer.BadParameter("--row-names names the rows of one file, but there are several.")
+
+
+def _read_options(how: InputOptions) -> dict[str, Any]:
+    """Return the options of `read_counts`, which workers in other folders call."""
+    files = {"row_names": how.row_names, "feature_names": how.feature_names}
+    return {
+        "format": None if how.format is None else str(how.format),
+        "transpose": how.transpose,
+        "layer": how.layer,
+    } | {name: None if path is None else path.absolute() for name, path in files.items()}
