@@ -66,7 +66,10 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         Searches of the whole grid on random four fifths of the rows, to see how often each cell wins.
     n_jobs : int or None, default=None
         Cells fitted at a time, through joblib: by default in processes, or wherever
-        :func:`joblib.parallel_config` says. The result does not depend on it.
+        :func:`joblib.parallel_config` says. With a Dask client, ``with joblib.parallel_config("dask"):
+        search.fit(X)`` fits the cells on its cluster, all workers at a time: the counts are sent once for each of the
+        three stages (topics, cells, neighbours), and only this process writes to `store`. The result does not depend
+        on any of this.
     random_state : int, RandomState instance or None, default=None
         Seed of topics, splits and starts. With `store`, give a number, so that a second run can go on.
     store : path or None, default=None

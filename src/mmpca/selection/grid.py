@@ -11,8 +11,9 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from joblib import Parallel, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
 
-from mmpca.counts import Counts
+from mmpca.counts import Counts, no_rows
 from mmpca.selection.cells import Cell, Options, Topics, fresh_cell, learn, walk
 from mmpca.selection.store import Store
 
@@ -75,10 +76,47 @@ class Grid(NamedTuple):
     ) -> Iterator[tuple[tuple[Any, ...], Any]]:
         """Yield each task with its result, in their order."""
         tell(stage, 0)
-        results = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(work)(self, *task) for task in tasks)
+        is_away, sent = _is_away(), Sent(self.rows)
+        calls = (self._away(sent, work, task) if is_away else delayed(work)(self, *task) for task in tasks)
+        results = Parallel(n_jobs=n_jobs, return_as="generator")(calls)
         for task, result in zip(tasks, results, strict=True):
+            if is_away:
+                result, added = result
+                for name, part in added.items():
+                    self.store.keep(name, part)
             tell(stage, 1)
             yield task, result
+
+    def _away(self, sent: Sent, work: Callable[..., Any], task: tuple[Any, ...]) -> Any:
+        """Return a call for a process that sees neither the rows nor the store."""
+        names, kind = _PARTS[work](self, *task)
+        light = self._replace(rows=no_rows(self.rows.n_features), store=self.store.taken_along(names, kind))
+        return delayed(_call_away)(sent, light, work, task)
+
+
+class Sent:
+    """Rows as an argument of many calls, which Dask's backend of joblib sends once for each stage.
+
+    It does so with arguments that are large, and can be referred to weakly, which tuples cannot.
+    """
+
+    def __init__(self, rows: Counts) -> None:
+        self.rows = rows
+
+    def __sizeof__(self) -> int:
+        return int(self.rows.indptr.nbytes + self.rows.indices.nbytes + self.rows.data.nbytes)
+
+
+def _call_away(sent: Sent, light: Grid, work: Callable[..., Any], task: tuple[Any, ...]) -> tuple[Any, dict[str, Any]]:
+    """Return what a call finds, and the parts that it finished."""
+    result = work(light._replace(rows=sent.rows), *task)
+    return result, light.store.added  # type: ignore[attr-defined]
+
+
+def _is_away() -> bool:
+    """Tell whether joblib works on other machines: by any backend but its own."""
+    backend = get_active_backend()[0]
+    return not type(backend).__module__.startswith("joblib._parallel_backends")
 
 
 def _start_workers(n_jobs: int | None) -> None:
@@ -87,7 +125,7 @@ def _start_workers(n_jobs: int | None) -> None:
     joblib keeps them for what comes. They have this from being started while it is ignored here, for a moment.
     """
     n_workers = effective_n_jobs(n_jobs)
-    if n_workers == 1 or threading.current_thread() is not threading.main_thread():
+    if n_workers == 1 or _is_away() or threading.current_thread() is not threading.main_thread():
         return
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -108,13 +146,28 @@ def _fresh(grid: Grid, n_topics: int, n_clusters: int, topics: Topics) -> Cell:
 
 
 def _walk(grid: Grid, n_topics: int, topics: Topics, fresh: dict[int, Cell]) -> dict[int, Cell]:
-    # What a walk finds depends on all cells on its way.
-    way_of = hashlib.sha256(repr(grid.n_clusters).encode()).hexdigest()[:8]
-
     def remember(way: str, n_clusters: int, compute: Callable[[], Cell]) -> Cell:
-        return grid.store.remember(f"{way}-{way_of}-{n_clusters}-{n_topics}", Cell, compute)
+        return grid.store.remember(_walk_name(grid, way, n_clusters, n_topics), Cell, compute)
 
     return walk(grid.rows, topics, fresh, grid.options, remember)
+
+
+def _walk_name(grid: Grid, way: str, n_clusters: int, n_topics: int) -> str:
+    # What a walk finds depends on all cells on its way.
+    way_of = hashlib.sha256(repr(grid.n_clusters).encode()).hexdigest()[:8]
+    return f"{way}-{way_of}-{n_clusters}-{n_topics}"
+
+
+def _walk_parts(grid: Grid, n_topics: int, *_: object) -> tuple[list[str], Callable[..., Any]]:
+    return [_walk_name(grid, way, q, n_topics) for way in ("up", "down") for q in grid.n_clusters], Cell
+
+
+# Names and kind of the parts that a call remembers.
+_PARTS: dict[Callable[..., Any], Callable[..., tuple[list[str], Callable[..., Any]]]] = {
+    _topics: lambda grid, n_topics: ([f"topics-{n_topics}"], Topics),
+    _fresh: lambda grid, n_topics, n_clusters, topics: ([f"fresh-{n_clusters}-{n_topics}"], Cell),
+    _walk: _walk_parts,
+}
 
 
 class _Teller:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -72,18 +72,32 @@ class Store:
 
     def remember(self, name: str, kind: Callable[..., Part], compute: Callable[[], Part]) -> Part:
         """Return a part from the folder, or compute it and put it there."""
+        part = self.known(name, kind)
+        if part is None:
+            part = compute()
+            self.keep(name, part)
+        return part
+
+    def known(self, name: str, kind: Callable[..., Part]) -> Part | None:
+        """Return a part from the folder, None if it is not there, or not ours."""
         if self.folder is None:
-            return compute()
-        path = self.folder / f"{name}.npz"
+            return None
         try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            with (self.folder / f"{name}.npz").open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 return kind(**{key: _plain(array) for key, array in arrays.items()})
         except (OSError, EOFError, TypeError, ValueError, BadZipFile):
-            pass  # not there, or not ours: it is made anew
-        part = compute()
-        arrays = {key: np.asarray(value) for key, value in part._asdict().items()}
-        self._write(path, lambda temporary: _save(temporary, arrays))
-        return part
+            return None
+
+    def keep(self, name: str, part: NamedTuple) -> None:
+        """Put a part into the folder."""
+        if self.folder is not None:
+            arrays = {key: np.asarray(value) for key, value in part._asdict().items()}
+            self._write(self.folder / f"{name}.npz", lambda temporary: _save(temporary, arrays))
+
+    def taken_along(self, names: Iterable[str], kind: Callable[..., NamedTuple]) -> Luggage:
+        """Return what is known of some parts, for a process that cannot see the folder."""
+        found = {name: self.known(name, kind) for name in names}
+        return Luggage({name: part for name, part in found.items() if part is not None})
 
     def _write(self, path: Path, write: Callable[[Path], object]) -> None:
         """Write a file beside its place and move it there."""
@@ -93,6 +107,22 @@ class Store:
             os.replace(part, path)
         finally:
             part.unlink(missing_ok=True)
+
+
+class Luggage(Store):
+    """Finished parts that travel with a call; what it adds is brought back to be kept."""
+
+    def __init__(self, parts: Mapping[str, Any]) -> None:
+        super().__init__(None)
+        self.parts, self.added = dict(parts), dict[str, Any]()
+
+    def known(self, name: str, kind: Callable[..., Part]) -> Part | None:
+        """Return a part, None if it has not been finished."""
+        return self.parts.get(name)
+
+    def keep(self, name: str, part: NamedTuple) -> None:
+        """Add a part."""
+        self.added[name] = part
 
 
 def _save(path: Path, arrays: dict[str, Any]) -> None:
