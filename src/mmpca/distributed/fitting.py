@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ def fit(
     X: Any,
     client: Any = None,
     *,
+    read: Mapping[str, Any] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     callback: Callback | None = None,
 ) -> MMPCA:
@@ -32,11 +34,16 @@ def fit(
     ----------
     model : MMPCA
         With ``algorithm="greedy"``; it is fitted in place.
-    X : dask array, list of blocks, of delayed blocks or of files
+    X : dask array, list of blocks, of delayed blocks or of files, or AnnData
         Blocks of rows, all of the same features: sparse or dense matrices, or files of any format that
-        :func:`mmpca.io.read_counts` knows, which the workers read.
+        :func:`mmpca.io.read_counts` knows, which the workers read. Of an AnnData object, `X` has to be a dask array,
+        as ``anndata.experimental.read_elem_lazy`` makes it from a part of an ``.h5ad`` or ``.zarr`` file. Blocks that
+        are at hand are sent through the scheduler, which keeps a copy, so as to send them again if a worker dies; large
+        ones are better read by the workers.
     client : distributed.Client or str, optional
         A client, or the address of a scheduler. By default threads of this process do the work, `model.n_jobs` of them.
+    read : mapping, optional
+        Options of :func:`mmpca.io.read_counts` for files, such as ``{"layer": "counts"}``.
     checkpoint : path, optional
         A file for the topics and the labels after each epoch. If it is there already, the fit goes on from it: to a
         maximum of the bound, if by another way than without a break.
@@ -60,7 +67,7 @@ def fit(
     """
     check_model(model)
     with crew_of(client, effective_n_jobs(model.n_jobs)) as crew:
-        loaded = load(X, crew, Reading(stabilize=model.stabilize))
+        loaded = load(X, crew, Reading(stabilize=model.stabilize, options=read or {}))
         return fit_loaded(model, loaded, checkpoint=checkpoint, callback=callback)
 
 

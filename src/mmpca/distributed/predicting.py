@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,14 @@ from mmpca.places import ForRows, Rows, joined
 Array = NDArray[np.float64]
 
 
-def predict(model: MMPCA, X: Any, client: Any = None) -> NDArray[np.int32]:
+def predict(model: MMPCA, X: Any, client: Any = None, *, read: Mapping[str, Any] | None = None) -> NDArray[np.int32]:
     """Return the most probable cluster of each row, where the rows are.
 
     Parameters
     ----------
     model : MMPCA
         A fitted model.
-    X, client
+    X, client, read
         As in :func:`fit`. Files are brought into the order of the model's features by their names, where both have
         names: features that the model does not know are left out, missing ones are zero. A row without counts falls
         into the largest cluster.
@@ -38,7 +39,7 @@ def predict(model: MMPCA, X: Any, client: Any = None) -> NDArray[np.int32]:
     """
     check_is_fitted(model)
     with crew_of(client, effective_n_jobs(model.n_jobs)) as crew:
-        parts = load(X, crew, reading_for(model)).parts
+        parts = load(X, crew, reading_for(model, options=read or {})).parts
         check_features(model, parts)
         labels: NDArray[np.int32] = joined(parts, predict_rows, np.arange(parts.n_rows), shared=_mixture(model))
     return labels

@@ -139,8 +139,8 @@ def _of_anndata(adata: Any) -> tuple[Any, Any]:
     """Return the blocks of an AnnData object, and the names of its variables."""
     if not hasattr(adata.X, "to_delayed"):
         raise TypeError(
-            f"The X of an AnnData object must be a dask array here, but it is {type(adata.X).__name__}. Open the file "
-            "with anndata.experimental.read_lazy, or fit what is in memory by mmpca.anndata.cluster."
+            f"The X of an AnnData object must be a dask array here, but it is {type(adata.X).__name__}. Read it "
+            "by anndata.experimental.read_elem_lazy, or cluster what is in memory by mmpca.anndata.cluster."
         )
     return adata.X, np.array([str(name) for name in adata.var_names], dtype=object)
 
@@ -155,7 +155,8 @@ def _compare(first: _Sketch, other: _Sketch, number: int, other_number: int) -> 
     if first.names_digest != other.names_digest:
         raise CountsError(
             f"All blocks must have the same features in the same order, but the names in block {other_number} are not "
-            f"those in block {number}. Count all of them with one vocabulary."
+            f"those in block {number}. Count all of them with one vocabulary; for files that name only what occurs in "
+            "them, give it as feature_names."
         )
 
 

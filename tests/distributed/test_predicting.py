@@ -1,0 +1,57 @@
+"""Rows are predicted where they are as they are at hand."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from mmpca import MMPCA
+from mmpca.distributed import predict
+from mmpca.errors import CountsError
+from mmpca.io import CountTable, write_counts
+
+
+@pytest.fixture(scope="module")
+def model(X, options):
+    model = MMPCA(**options).fit(X)
+    model.feature_names_in_ = np.array([f"word{v}" for v in range(X.shape[1])], dtype=object)
+    return model
+
+
+@pytest.fixture(scope="module")
+def labels(X, options):
+    return MMPCA(**options).fit(X).predict(X)
+
+
+def test_blocks_are_predicted_as_at_hand(X, client, blocks, model, labels):
+    np.testing.assert_array_equal(predict(model, blocks(X, 2), client), labels)
+    np.testing.assert_array_equal(predict(model, blocks(X, 5)), labels)
+
+
+def test_square_roots_are_taken_where_the_model_takes_them(X, blocks, options):
+    model = MMPCA(**options, stabilize="sqrt").fit(X)
+    np.testing.assert_array_equal(predict(model, blocks(X, 3)), model.predict(X))
+
+
+def test_features_of_files_are_matched_by_name(X, client, model, labels, tmp_path):
+    names = model.feature_names_in_
+    order = np.random.default_rng(0).permutation(X.shape[1])
+    unheard = sparse.csr_array(np.full((200, 1), 9, dtype=np.int32))
+    write_counts(tmp_path / "a.npz", CountTable(sparse.csr_array(X[:100][:, order]), None, names[order], []))
+    write_counts(
+        tmp_path / "b.npz",
+        CountTable(sparse.hstack([unheard, X[100:]], format="csr"), None, np.array(["unheard", *names]), []),
+    )
+    np.testing.assert_array_equal(predict(model, [tmp_path / "a.npz", tmp_path / "b.npz"], client), labels)
+    write_counts(tmp_path / "c.npz", CountTable(X[:5, :2], None, np.array(["ant", "bee"]), []))
+    with pytest.raises(CountsError, match=r"c.npz: none of the features has a name that the model knows"):
+        predict(model, [tmp_path / "c.npz"])
+
+
+def test_rows_without_counts_fall_into_the_largest_cluster(X, model):
+    found = predict(model, [X[:3], sparse.csr_array((2, X.shape[1]), dtype=int)])
+    assert found[3:].tolist() == [int(model.weights_.argmax())] * 2
+
+
+def test_other_features_are_refused(X, model):
+    with pytest.raises(CountsError, match="features that the model was fitted to, but it has 5"):
+        predict(model, [X[:, :5]])
