@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mmpca.cli.inputs import is_text
 from mmpca.cli.options import InputOptions
+from mmpca.cli.quiet import without_dask_messages
 from mmpca.distributed.crews import crew_of
 from mmpca.distributed.fitting import check_model
 from mmpca.distributed.predicting import check_features, probabilities, reading_for
@@ -40,7 +41,7 @@ def opened(
     _check_inputs(paths, how)
     check_model(model)
     reading = Reading(model.stabilize, empty_rows="drop", options=_read_options(how), with_rows=True)
-    with crew_of(scheduler, effective_n_jobs(model.n_jobs)) as crew:
+    with without_dask_messages(), crew_of(scheduler, effective_n_jobs(model.n_jobs)) as crew:
         loaded = load(list(paths), crew, reading)
         if loaded.n_dropped and not drop_empty:
             raise CountsError(
@@ -63,7 +64,7 @@ def predicted(paths: Sequence[Path], how: InputOptions, scheduler: str | None, f
     """Predict the rows of files where they are."""
     _check_inputs(paths, how, has_text=file.text is not None)
     reading = reading_for(file.model, options=_read_options(how), with_rows=True)
-    with crew_of(scheduler, effective_n_jobs(file.model.n_jobs)) as crew:
+    with without_dask_messages(), crew_of(scheduler, effective_n_jobs(file.model.n_jobs)) as crew:
         loaded = load(list(paths), crew, reading)
         check_features(file.model, loaded.parts)
         n_empty = int((joined(loaded.parts, row_entries, np.arange(loaded.parts.n_rows)) == 0).sum())

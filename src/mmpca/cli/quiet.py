@@ -1,7 +1,8 @@
-"""Warnings that the command line has seen to itself."""
+"""Warnings and messages of what the command line sees to itself."""
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,3 +14,18 @@ def without_name_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         yield
+
+
+@contextmanager
+def without_dask_messages() -> Iterator[None]:
+    """Let Dask's client, which shows a traceback where its scheduler has gone, leave the error to the command."""
+    logger = logging.getLogger("distributed.client")
+    logger.addFilter(_nothing)  # not a level, which Dask sets itself when it is imported
+    try:
+        yield
+    finally:
+        logger.removeFilter(_nothing)
+
+
+def _nothing(record: logging.LogRecord) -> bool:
+    return False
