@@ -36,6 +36,16 @@ def predict(model: MMPCA, X: Any, client: Any = None, *, read: Mapping[str, Any]
     Returns
     -------
     labels : ndarray of int32, shape (n_samples,)
+
+    Examples
+    --------
+    >>> from mmpca import MMPCA
+    >>> from mmpca.distributed import predict
+    >>> from mmpca.simulate import paper_design
+    >>> X = paper_design(n_samples=120, random_state=0).X
+    >>> model = MMPCA(6, 4, n_init=2, random_state=0).fit(X)
+    >>> bool((predict(model, [X[:50], X[50:]]) == model.predict(X)).all())
+    True
     """
     check_is_fitted(model)
     with crew_of(client, effective_n_jobs(model.n_jobs)) as crew:
