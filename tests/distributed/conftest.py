@@ -12,9 +12,15 @@ from mmpca.topics import lda
 
 
 @pytest.fixture(scope="session")
-def X():
+def data():
     """Return 300 rows of the paper's design, with noise that leaves borderline rows."""
-    return paper_design(n_samples=300, noise=0.3, random_state=0).X
+    return paper_design(n_samples=300, noise=0.3, random_state=0)
+
+
+@pytest.fixture(scope="session")
+def X(data):
+    """Return the counts."""
+    return data.X
 
 
 def treat_as_large(monkeypatch):
@@ -36,6 +42,19 @@ def as_if_large(monkeypatch):
 def options():
     """Return parameters of a model for these rows."""
     return {"n_clusters": 6, "n_topics": 4, "n_init": 2, "random_state": 0}
+
+
+@pytest.fixture(scope="session")
+def at_hand(X, options):
+    """Return the model that is fitted to the rows at hand."""
+    return MMPCA(**options).fit(X)
+
+
+@pytest.fixture(scope="session")
+def moving(data, options):
+    """Return parameters of a search of all rows that has many of them to move, and nothing to learn before."""
+    labels = np.random.default_rng(0).permutation(np.arange(300) % 6)
+    return options | {"topics": data.topics, "start": labels, "n_init": 1}
 
 
 @pytest.fixture(scope="session")

@@ -20,10 +20,14 @@ from mmpca.io import CountTable, write_counts
 from mmpca.model import searching
 
 
+@pytest.fixture
+def brief(moving):
+    """Return parameters of a search that makes moves in two epochs and stops."""
+    return moving | {"max_epochs": 2}
+
+
 @pytest.mark.usefixtures("as_if_large")
-def test_a_worker_that_is_killed_between_two_blocks_costs_nothing_but_time(
-    X, client, blocks, options, on_cluster, assert_same
-):
+def test_a_worker_that_is_killed_between_two_blocks_costs_nothing_but_time(X, client, blocks, brief, assert_same):
     killed = []
 
     def kill(number, progress):
@@ -31,16 +35,16 @@ def test_a_worker_that_is_killed_between_two_blocks_costs_nothing_but_time(
             killed.append(next(iter(client.run(os.getpid).values())))
             os.kill(killed[0], signal.SIGKILL)
 
-    model = fit(MMPCA(**options), blocks(X, 3), client, callback=kill)
+    model = fit(MMPCA(**brief), blocks(X, 3), client, callback=kill)
     client.wait_for_workers(2)
     assert killed
     assert killed[0] not in client.run(os.getpid).values()
-    assert_same(model, on_cluster)
+    assert_same(model, MMPCA(**brief).fit(X))
 
 
 @pytest.mark.usefixtures("as_if_large")
 def test_a_worker_that_dies_with_its_rows_in_a_call_costs_nothing_but_time(
-    X, client, blocks, options, on_cluster, assert_same, tmp_path, monkeypatch
+    X, client, blocks, brief, assert_same, tmp_path, monkeypatch
 ):
     dead, propose = tmp_path / "dead", sweeps.propose_rows
 
@@ -53,14 +57,14 @@ def test_a_worker_that_dies_with_its_rows_in_a_call_costs_nothing_but_time(
 
     monkeypatch.setattr(sweeps, "propose_rows", deadly)
     # One part: all rows are lost, whichever worker it is.
-    model = fit(MMPCA(**options), [X], client)
+    model = fit(MMPCA(**brief), [X], client)
     assert dead.exists()
     client.wait_for_workers(2)
-    assert_same(model, on_cluster)
+    assert_same(model, MMPCA(**brief).fit(X))
 
 
 @pytest.mark.usefixtures("as_if_large")
-def test_a_fit_that_was_broken_off_goes_on_from_its_checkpoint(X, tmp_path, monkeypatch, blocks, options):
+def test_a_fit_that_was_broken_off_goes_on_from_its_checkpoint(X, tmp_path, monkeypatch, blocks, moving):
     path = tmp_path / "checkpoint.npz"
 
     class Crash(Exception):
@@ -71,23 +75,23 @@ def test_a_fit_that_was_broken_off_goes_on_from_its_checkpoint(X, tmp_path, monk
             raise Crash
 
     with pytest.raises(Crash):
-        fit(MMPCA(**options), blocks(X, 3), checkpoint=path, callback=crash)
+        fit(MMPCA(**moving), blocks(X, 3), checkpoint=path, callback=crash)
     with np.load(path) as kept:
         labels, beta = kept["labels"], kept["beta"]
     assert len(labels) == 300
     with monkeypatch.context() as forbidding:
         forbidding.setattr(MMPCA, "_topics", lambda *_: pytest.fail("the topics are known"))
-        model = fit(MMPCA(**options), blocks(X, 3), checkpoint=path)
+        model = fit(MMPCA(**moving), blocks(X, 3), checkpoint=path)
     assert model.starts_[0].kind == "checkpoint"
     assert model.converged_
     monkeypatch.setattr(searching, "SAMPLED_ROWS", 50_000)
-    start = MMPCA(**options | {"start": labels, "topics": beta, "max_epochs": 0}).fit(X)
+    start = MMPCA(**moving | {"start": labels, "topics": beta, "max_epochs": 0}).fit(X)
     assert model.bound_history_[0] == pytest.approx(start.bound_, rel=1e-12)
     assert model.bound_ >= start.bound_
 
 
 @pytest.mark.usefixtures("as_if_large")
-def test_a_new_client_goes_on_where_the_cluster_was_lost(X, tmp_path, blocks, options):
+def test_a_new_client_goes_on_where_the_cluster_was_lost(X, tmp_path, blocks, moving):
     from distributed import Client, LocalCluster
 
     path = tmp_path / "checkpoint.npz"
@@ -98,8 +102,8 @@ def test_a_new_client_goes_on_where_the_cluster_was_lost(X, tmp_path, blocks, op
             cluster.close()
 
     with cluster, Client(cluster) as client, pytest.raises(ClusterError, match="What the cluster held is lost"):
-        fit(MMPCA(**options), blocks(X, 3), client, checkpoint=path, callback=close)
-    model = fit(MMPCA(**options), blocks(X, 3), checkpoint=path)
+        fit(MMPCA(**moving), blocks(X, 3), client, checkpoint=path, callback=close)
+    model = fit(MMPCA(**moving), blocks(X, 3), checkpoint=path)
     assert model.starts_[0].kind == "checkpoint"
     assert model.converged_
 

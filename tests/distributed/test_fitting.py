@@ -16,8 +16,8 @@ from mmpca.io import CountTable, write_counts
 
 
 @pytest.mark.parametrize("n_parts", [1, 3, 7])
-def test_few_rows_in_parts_are_fitted_as_at_hand(X, n_parts, blocks, options, assert_same):
-    assert_same(fit(MMPCA(**options), blocks(X, n_parts)), MMPCA(**options).fit(X))
+def test_few_rows_in_parts_are_fitted_as_at_hand(X, n_parts, blocks, options, at_hand, assert_same):
+    assert_same(fit(MMPCA(**options), blocks(X, n_parts)), at_hand)
 
 
 @pytest.mark.usefixtures("as_if_large")
@@ -31,29 +31,36 @@ def test_many_rows_in_parts_are_fitted_as_at_hand(X, n_parts, blocks, options, a
 
 
 @pytest.mark.usefixtures("as_if_large")
+@pytest.mark.parametrize("n_parts", [1, 3, 7])
+def test_many_rows_in_parts_move_as_at_hand(X, n_parts, blocks, moving, assert_same):
+    model = MMPCA(**moving).fit(X)
+    assert model.n_epochs_ > 2
+    assert_same(fit(MMPCA(**moving), blocks(X, n_parts)), model)
+
+
+@pytest.mark.usefixtures("as_if_large")
 def test_processes_find_the_same(X, client, blocks, on_cluster, options, assert_same):
     assert_same(fit(MMPCA(**options), blocks(X, 7), client), on_cluster)
 
 
-def test_a_dask_array_and_delayed_blocks_are_taken(X, client, blocks, options, assert_same):
+def test_a_dask_array_and_delayed_blocks_are_taken(X, client, blocks, options, at_hand, assert_same):
     import dask
     import dask.array as da
 
-    model = MMPCA(**options).fit(X)
     delayed = [dask.delayed(block) for block in blocks(X, 3)]
-    assert_same(fit(MMPCA(**options), delayed, client), model)
+    assert_same(fit(MMPCA(**options), delayed, client), at_hand)
     array = da.from_array(X.toarray(), chunks=(100, -1)).map_blocks(sparse.csr_matrix)
-    assert_same(fit(MMPCA(**options), array), model)
+    assert_same(fit(MMPCA(**options), array), at_hand)
 
 
-def test_files_are_read_by_the_workers(X, client, tmp_path, blocks, options, assert_same):
+def test_files_are_read_by_the_workers(X, client, tmp_path, blocks, options, at_hand, assert_same):
     names = [f"word{v}" for v in range(X.shape[1])]
     paths = []
     for number, block in enumerate(blocks(X, 3)):
         paths.append(tmp_path / f"part{number}.npz")
         write_counts(paths[-1], CountTable(block, None, names, []))
     model = fit(MMPCA(**options), paths, client)
-    assert_same(model, MMPCA(**options).fit(X))
+    assert_same(model, at_hand)
     assert model.feature_names_in_.tolist() == names
 
 

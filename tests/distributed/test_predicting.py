@@ -1,5 +1,7 @@
 """Rows are predicted where they are as they are at hand."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -11,15 +13,15 @@ from mmpca.io import CountTable, write_counts
 
 
 @pytest.fixture(scope="module")
-def model(X, options):
-    model = MMPCA(**options).fit(X)
+def model(X, at_hand):
+    model = copy(at_hand)
     model.feature_names_in_ = np.array([f"word{v}" for v in range(X.shape[1])], dtype=object)
     return model
 
 
 @pytest.fixture(scope="module")
-def labels(X, options):
-    return MMPCA(**options).fit(X).predict(X)
+def labels(X, at_hand):
+    return at_hand.predict(X)
 
 
 def test_blocks_are_predicted_as_at_hand(X, client, blocks, model, labels):

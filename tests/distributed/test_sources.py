@@ -128,7 +128,7 @@ def test_faults_of_files_name_them(small, crew, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:Writing zarr v2 data")
 @pytest.mark.parametrize("kind", ["h5ad", "zarr"])
-def test_anndata_files_are_read_lazily_by_the_workers(X, client, options, assert_same, tmp_path, kind):
+def test_anndata_files_are_read_lazily_by_the_workers(X, client, options, at_hand, assert_same, tmp_path, kind):
     import anndata
 
     adata = anndata.AnnData(sparse.csr_matrix(X.astype(np.float32)))
@@ -136,10 +136,9 @@ def test_anndata_files_are_read_lazily_by_the_workers(X, client, options, assert
     path = tmp_path / f"cells.{kind}"
     getattr(adata, f"write_{kind}")(path)
     lazy = anndata.experimental.read_elem_lazy(opened(path, kind)["X"], chunks=(120, X.shape[1]))
-    model = MMPCA(**options).fit(X)
-    assert_same(fit(MMPCA(**options), lazy, client), model)
+    assert_same(fit(MMPCA(**options), lazy, client), at_hand)
     named = fit(MMPCA(**options), anndata.AnnData(lazy, var=adata.var))
-    assert_same(named, model)
+    assert_same(named, at_hand)
     assert named.feature_names_in_.tolist() == adata.var_names.tolist()
 
 
