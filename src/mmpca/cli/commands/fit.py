@@ -88,8 +88,9 @@ def fit(
 ) -> None:
     """Cluster the rows of a count matrix, or texts, and keep model and labels.
 
-    Ctrl-C stops the search: what it had found is kept, written and shown, and the exit code is 130. Large data may be
-    in several files, and fitted on a Dask cluster with --scheduler.
+    Ctrl-C stops the search: what it had found is kept, written and shown, and the exit code is 130.
+
+    Several files are fitted as the rows of one matrix, with --scheduler on a Dask cluster.
 
     For example:
 
