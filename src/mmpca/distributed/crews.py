@@ -67,6 +67,7 @@ class Cluster:
 
     def __init__(self, client: Any) -> None:
         self.client = client
+        self.gathered: list[Any] = []
 
     def submit(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Call on some worker; a call whose worker dies is made again on another."""
@@ -89,8 +90,11 @@ class Cluster:
         from distributed import wait
 
         with _losses_told(), self.client.as_current():
-            wait(list(futures))  # a gather that Ctrl-C cuts short before they are there would complain to the terminal
-            found: list[Any] = self.client.gather(list(futures))
+            # A gather that Ctrl-C cuts short would complain to the terminal when its futures go before it has ended.
+            wait(list(futures))
+            self.gathered = list(futures)
+            found: list[Any] = self.client.gather(self.gathered)
+            self.gathered = []
         return found
 
     def call(self, call: Callable[..., Any], *arguments: Any) -> Any:
