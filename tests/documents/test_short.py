@@ -13,6 +13,7 @@ from short import LESS, made, run_in_full_by_ci, run_script, small_experiment, s
 from typer.testing import CliRunner
 
 from mmpca.cli.app import app
+from mmpca.io import CountTable, read_counts, write_counts
 from mmpca.report import Explorer
 
 LINES = [pytest.param(line, id=f"{block.name}-{line}") for block in claimed("shortened") for line in block.lines]
@@ -35,7 +36,23 @@ def sites(tmp_path_factory):
     mmpca("simulate", counts, "--rows", 60, "--noise", 0.1, "--labels", folder / "truth.csv")
     numbers = ("--clusters", "5-6", "--topics", "4", "--jobs", 1)
     mmpca("select", counts, *numbers, "--model", folder / "sites.mmpca", "--results", folder / "cells.csv")
+    table = read_counts(counts)
+    for name in ("part", "new"):
+        for number, rows in enumerate((slice(0, 25), slice(25, 60))):
+            part = CountTable(table.X[rows], None, table.feature_names, [])
+            write_counts(folder / f"{name}-{number}.npz", part)
+    (folder / "all.mmpca").write_bytes((folder / "sites.mmpca").read_bytes())
     return folder
+
+
+@pytest.fixture(scope="module")
+def scheduler():
+    """Return the address of a scheduler with a worker, in this process."""
+    from distributed import LocalCluster
+
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "protocol": "tcp"}
+    with LocalCluster(host="127.0.0.1", dashboard_address="127.0.0.1:0", **options) as cluster:
+        yield cluster.scheduler_address
 
 
 @pytest.fixture
@@ -51,6 +68,13 @@ def place(sites, tmp_path, monkeypatch):
 def leave(explorer):
     """Stop a server as a reader would."""
     raise KeyboardInterrupt
+
+
+def with_scheduler(line, request):
+    """Return a line with the address of a scheduler that is there, if it names one."""
+    if "--scheduler " not in line:
+        return line
+    return re.sub(r"(--scheduler) tcp://\S+:\d+", rf"\1 {request.getfixturevalue('scheduler')}", line)
 
 
 def run(line, place, monkeypatch, capsys):
@@ -85,7 +109,8 @@ def run_made(commands, place, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_a_line_runs_in_its_short_form(line, place, monkeypatch, capsys):
+def test_a_line_runs_in_its_short_form(line, place, monkeypatch, capsys, request):
+    line = with_scheduler(line, request)
     before = {path.name for path in place.iterdir()}
     program, arguments = split(line)
     run(line, place, monkeypatch, capsys)

@@ -327,7 +327,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             return [starts.Start("given", seeds[0], labels)]
         kinds: tuple[str, ...] = (self.start,)
         if self.start == "auto":
-            kinds = starts.auto_kinds(n_samples, self.n_clusters * self.n_topics * n_features)
+            kinds = starts.auto_kinds(n_samples, int(self.n_clusters) * int(self.n_topics) * n_features)
         return [starts.Start(kinds[number % len(kinds)], word) for number, word in enumerate(seeds)]
 
     def _common(self, beta: Array) -> Common:
