@@ -73,7 +73,7 @@ def command(*arguments: str) -> dict[str, float]:
     go_on, seconds = guard.raise_interrupts, list[float]()
 
     def watch_and_go_on() -> None:
-        from mmpca.cli.fitting import MMPCA  # not before: the command decides what is imported, and how
+        from mmpca.model import MMPCA  # not before: the command decides what is imported, and how
 
         MMPCA.fit = timed(MMPCA.fit, seconds)
         go_on()
