@@ -36,6 +36,8 @@ WAYS = {
     "1 process": ("processes", 1),
     "2 processes": ("processes", 2),
 }
+# What two threads or processes are compared with, and by how much they have to be faster.
+ALONE = {"2 threads": ("1 thread", 1.6), "2 processes": ("1 process", 1.4)}
 RIVALS = {"online LDA, one pass": "lda", "mini-batch k-means, one pass": "kmeans"}
 
 
@@ -135,16 +137,16 @@ def judged(runs: list[Run]) -> list[Row]:
     found = {(one.n_rows, one.name): one.numbers for one in runs}
     rows = []
     for (n_rows, name), numbers in found.items():
-        alone = found.get((n_rows, f"1 {name.split()[1].rstrip('es')}")) if name.startswith("2 ") else None
-        if alone is not None:
-            least = {"2 threads": 1.6, "2 processes": 1.4}[name]
+        other, least = ALONE.get(name, ("", np.nan))
+        if (n_rows, other) in found:
+            alone = found[n_rows, other]["clock"]
             required = Limits(at_least=least) if n_rows == JUDGED else None
-            note = f"{alone['clock']:.1f} s / {numbers['clock']:.1f} s"
+            note = f"{alone:.1f} s / {numbers['clock']:.1f} s"
             rows.append(
-                Row("scale", f"{n_rows:,} rows: 1 / {name}, clock", alone["clock"] / numbers["clock"], required, note)
+                Row("scale", f"{n_rows:,} rows: {other} / {name}, clock", alone / numbers["clock"], required, note)
             )
-        if "epochs" in numbers:
-            ratio = max(numbers["epochs"][1:], default=np.nan) / numbers["product"]
+        if len(numbers.get("epochs", [])) > 1:
+            ratio = max(numbers["epochs"][1:]) / numbers["product"]
             note = ", ".join(f"{seconds / numbers['product']:.1f}" for seconds in numbers["epochs"][:8])
             required = Limits(at_most=5) if n_rows >= JUDGED else None
             rows.append(Row("scale", f"{n_rows:,} rows: slowest epoch after the first / X @ D", ratio, required, note))
