@@ -39,6 +39,10 @@ class Place(Protocol):
     def n_features(self) -> int:
         """Number of features."""
 
+    @property
+    def for_rows(self) -> ForRows:
+        """Threads of the caller, where there are any."""
+
     def each(
         self, call: Callable[..., Any], rows: Rows, *aligned: NDArray[Any], shared: Sequence[Any] = ()
     ) -> list[tuple[Any, Any]]:
@@ -75,6 +79,18 @@ def in_threads(pool: Executor | None) -> ForRows:
 one_thread = in_threads(None)
 
 
+def each_of(call: Callable[[Any], Any], items: Sequence[Any], for_rows: ForRows) -> list[Any]:
+    """Return the answers to all items, each asked for in a thread."""
+    answers = np.empty(len(items), dtype=object)
+
+    def ask(numbers: NDArray[np.int64], to: NDArray[np.object_]) -> None:
+        for at, number in enumerate(numbers.tolist()):
+            to[at] = call(items[number])
+
+    for_rows(ask, np.arange(len(items)), answers, size=1)
+    return list(answers)
+
+
 def pieces_of(part: Counts, rows: Rows) -> list[Rows]:
     """Return the rows in so many pieces that sums of the features for each of them take less memory than the counts."""
     n_entries = int((part.indptr[rows + 1] - part.indptr[rows]).sum())
@@ -103,7 +119,12 @@ class Here:
     """Rows at hand."""
 
     def __init__(self, rows: Counts, for_rows: ForRows = one_thread) -> None:
-        self.rows, self.for_rows = rows, for_rows
+        self.rows, self._for_rows = rows, for_rows
+
+    @property
+    def for_rows(self) -> ForRows:
+        """Threads of the caller."""
+        return self._for_rows
 
     @property
     def n_rows(self) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mmpca.counts import Counts, stacked
 from mmpca.distributed.crews import Crew
-from mmpca.places import Rows, one_thread
+from mmpca.places import ForRows, Rows, one_thread
 
 BRANCHES = 8  # sums that are added at a time
 
@@ -44,6 +44,11 @@ class Parts:
     def __init__(self, crew: Crew, futures: Sequence[Any], sizes: Sequence[int], n_features: int) -> None:
         self.crew, self.futures, self.n_features = crew, list(futures), n_features
         self.first = np.concatenate([[0], np.cumsum(sizes)])
+
+    @property
+    def for_rows(self) -> ForRows:
+        """None but the caller's own: the others are where the rows are."""
+        return one_thread
 
     @property
     def n_rows(self) -> int:

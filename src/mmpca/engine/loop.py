@@ -96,7 +96,8 @@ def climb(
     n_before : int
         Epochs made before, for the numbers that the callback is told.
     place : Place, optional
-        Where the rows are, if they are not at hand: for "greedy" only, and `n_threads` is then not used.
+        Where the rows are, with threads of its own: `n_threads` is then not used. Rows that are not at hand are for
+        "greedy" only.
     on_epoch : callable, optional
         Called with the labels after each epoch.
 
@@ -109,9 +110,8 @@ def climb(
     watch = _Watch(callback, len(state.labels), n_before)
     size = block_size(len(state.labels), algorithm)
     with ThreadPoolExecutor(n_threads) as pool:
-        here = Here(state.rows, in_threads(pool if n_threads > 1 else None))
-        place = here if place is None else place
-        sweep = _sweep(state, algorithm, place, here.for_rows)
+        place = Here(state.rows, in_threads(pool if n_threads > 1 else None)) if place is None else place
+        sweep = _sweep(state, algorithm, place, place.for_rows)
         while not watch.stopped and len(n_moves) < limits.max_epochs and not _is_quiet(n_moves, limits.few_moves):
             watch.begin_epoch(bounds[-1])
             before = _Point(state.labels.copy(), state.gamma.copy(), bounds[-1])

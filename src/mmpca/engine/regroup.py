@@ -15,7 +15,7 @@ from mmpca.engine.bound import Array, merge_loss, responsibilities, size_terms
 from mmpca.engine.loop import Limits, climb
 from mmpca.engine.moves import bound
 from mmpca.engine.state import State, build, of_sums, pooled_value, relabel
-from mmpca.places import Here, Place, group_sums
+from mmpca.places import Here, Place, each_of, group_sums
 
 N_SPLITS = 3  # clusters that are split on trial at a time: those with the largest second-order gain
 SPLIT_EPOCHS = 10
@@ -96,21 +96,31 @@ class Regrouping:
         """Return the merges that seem to lose least, the least loss first."""
         loss = _merge_losses(self.state)
         pairs = sorted(combinations(range(self.state.n_clusters), 2), key=lambda pair: loss[pair])
-        return sorted(Merge(_loss(self.state, pair), pair) for pair in pairs[: self.state.n_clusters])
+        pairs = pairs[: self.state.n_clusters]
+        losses = each_of(lambda pair: _loss(self.state, pair), pairs, self.place.for_rows)
+        return sorted(Merge(loss, pair) for loss, pair in zip(losses, pairs, strict=True))
 
     def splits(self, at_least: float) -> list[Split]:
         """Return splits of the clusters where they promise most, the largest gain first.
 
         Those that will not gain `at_least` are given up on the way.
         """
-        halves = [_halves(self.state, q, self.place) for q in range(self.state.n_clusters)]
-        promising = sorted(range(self.state.n_clusters), key=lambda q: -halves[q].promise)[:N_SPLITS]
-        for q in promising:
-            known = self._splits.get(q)
-            is_known = known is not None and np.array_equal(known.members, halves[q].members)
-            if known is None or not is_known or known.at_least > at_least:
-                self._splits[q] = _split(self.state, q, halves[q], self.tol, at_least, self.place)
+        clusters = range(self.state.n_clusters)
+        halves = each_of(lambda q: _halves(self.state, q, self.place), clusters, self.place.for_rows)
+        promising = sorted(clusters, key=lambda q: -halves[q].promise)[:N_SPLITS]
+
+        def split(q: int) -> Split:
+            return _split(self.state, q, halves[q], self.tol, at_least, self.place)
+
+        unknown = [q for q in promising if not self._is_known(q, halves[q].members, at_least)]
+        for found in each_of(split, unknown, self.place.for_rows):
+            self._splits[found.cluster] = found
         return sorted((self._splits[q] for q in promising), key=lambda split: -split.gain)
+
+    def _is_known(self, q: int, members: NDArray[np.int64], at_least: float) -> bool:
+        """Tell whether a cluster of these members has been split on trial, and not given up too soon."""
+        known = self._splits.get(q)
+        return known is not None and known.at_least <= at_least and np.array_equal(known.members, members)
 
 
 def _pairs(merges: list[Merge], splits: list[Split], min_gain: float) -> Iterator[tuple[Merge, Split]]:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from mmpca import kernels
 from mmpca.counts import Counts, no_rows
 from mmpca.engine.bound import Array, cluster_bound, expected_log_theta, ve_step
-from mmpca.places import Here, Place, Rows, group_sums
+from mmpca.places import ForRows, Here, Place, Rows, each_of, group_sums, one_thread
 
 
 class State(NamedTuple):
@@ -164,17 +164,18 @@ def relabel(state: State, labels: ArrayLike, gamma: Array | None = None, *, plac
     By default they start from equal topic shares, and the rows are at hand.
     """
     state.labels[:] = labels
-    _recount(state, Here(state.rows) if place is None else place)
-    _renew(state, gamma)
+    place = Here(state.rows) if place is None else place
+    _recount(state, place)
+    _renew(state, gamma, place.for_rows)
 
 
-def _renew(state: State, gamma: Array | None) -> None:
+def _renew(state: State, gamma: Array | None, for_rows: ForRows = one_thread) -> None:
     """Make every cluster fresh, in place, from its counts alone."""
     state.weight[:] = 1.0 if gamma is None else np.maximum(np.exp(expected_log_theta(gamma)), kernels.LEAST_WEIGHT)
     state.curvature[:] = np.nan
     state.aged[:] = np.inf
-    for q in range(state.n_clusters):
-        kernels.refresh_cluster(state, q, True)
+    # Threads get in each other's way in the column of maxima alone, which is set when all are done.
+    each_of(lambda q: kernels.refresh_cluster(state, q, True), range(state.n_clusters), for_rows)
     tighten_spread(state)
 
 

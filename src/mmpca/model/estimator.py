@@ -370,7 +370,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             return best.beta, best.gamma, best.bound
         sizes = np.bincount(best.labels, minlength=self.n_clusters)
         state = engine.of_sums(counts, sizes, beta=best.beta, alpha=float(self.topic_prior), gamma=best.gamma)
-        components, gamma, bound = refit_topics(state)
+        components, gamma, bound = refit_topics(state, n_threads=effective_n_jobs(self.n_jobs))
         return components, gamma, max(bound, best.bound)  # rounding
 
     def _warn(self, is_interrupted: bool, n_starts: int) -> None:

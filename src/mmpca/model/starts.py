@@ -17,7 +17,8 @@ from threadpoolctl import threadpool_limits
 from mmpca import engine
 from mmpca.counts import Counts
 from mmpca.engine.bound import Array
-from mmpca.places import Here, Place
+from mmpca.places import Here, Place, in_threads
+from mmpca.topics.em import threads
 
 Labels = NDArray[np.int32]
 Algorithm = engine.Algorithm | Literal["vbem"]
@@ -168,30 +169,36 @@ def search_from(task: Task, start: Start, *, n_threads: int, callback: Callable[
     began = perf_counter()
     rng = np.random.default_rng(start.seed)
     labels = draw_labels(task, start, rng)
-    place = Here(task.rows) if task.place is None else task.place
+    with threads(n_threads) as pool:
+        place = Here(task.rows, in_threads(pool)) if task.place is None else task.place
+        found = _search(task, rng, labels, place, callback)
+    return Outcome(start, *found, perf_counter() - began)
+
+
+def _search(
+    task: Task, rng: np.random.Generator, labels: Labels, place: Place, callback: Callable[[engine.Progress], object]
+) -> tuple[float, Labels, Array, Array, Array, engine.Run]:
+    """Search from labels; return bound, labels, weights, gamma, topics and the run."""
     state = engine.build_at(place, labels, n_clusters=task.n_clusters, beta=task.beta, alpha=task.alpha)
     state = state._replace(rows=task.rows)
     if task.algorithm == "vbem":
         soft = engine.vbem(
             state, max_epochs=task.max_epochs, tol=max(task.tol, LEAST_SOFT_TOL), callback=callback
         )  # fmt: skip
-        found = (soft.run.bounds[-1], soft.labels, soft.weights, soft.gamma, soft.beta, soft.run)
-    else:
-        run = engine.search(
-            state,
-            algorithm=task.algorithm,
-            rng=rng,
-            max_epochs=task.max_epochs,
-            tol=task.tol,
-            regroup=task.algorithm == "greedy",
-            few_moves=task.few_moves,
-            n_threads=n_threads,
-            callback=callback,
-            place=task.place,
-            on_epoch=task.on_epoch,
-        )
-        found = (run.bounds[-1], state.labels, state.sizes / len(labels), state.gamma, task.beta, run)
-    return Outcome(start, *found, perf_counter() - began)
+        return soft.run.bounds[-1], soft.labels, soft.weights, soft.gamma, soft.beta, soft.run
+    run = engine.search(
+        state,
+        algorithm=task.algorithm,
+        rng=rng,
+        max_epochs=task.max_epochs,
+        tol=task.tol,
+        regroup=task.algorithm == "greedy",
+        few_moves=task.few_moves,
+        callback=callback,
+        place=place,
+        on_epoch=task.on_epoch,
+    )
+    return run.bounds[-1], state.labels, state.sizes / len(labels), state.gamma, task.beta, run
 
 
 def best_of(outcomes: Sequence[Outcome]) -> Outcome:

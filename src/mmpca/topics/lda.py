@@ -237,7 +237,7 @@ def _grouped(
     seed = int(rng.integers(2**63))
 
     def scores(beta_rows: Array, grid: tuple[float, ...]) -> dict[float, float]:
-        found: dict[float, float] = place.together(_fixed_scores, some, beta_rows, grid, seed)
+        found: dict[float, float] = place.together(_fixed_scores, some, beta_rows, grid, seed, run)
         return found
 
     beta_rows = topics_of(problem, counts)
@@ -252,10 +252,13 @@ def _grouped(
     return longer._replace(score=score) if score > fit.score else fit
 
 
-def _fixed_scores(rows: Counts, beta_rows: Array, grid: tuple[float, ...], seed: int) -> dict[float, float]:
+def _fixed_scores(
+    rows: Counts, beta_rows: Array, grid: tuple[float, ...], seed: int, run: Runner | None
+) -> dict[float, float]:
     """Return the held-out score of topics that have not seen the rows under each row prior."""
     split = split_counts(rows, np.random.default_rng(seed))
-    shares = {prior: fitted_shares(split.kept, beta_rows, prior) for prior in grid}
+    pool = None if run is None else run.pool
+    shares = {prior: fitted_shares(split.kept, beta_rows, prior, pool=pool) for prior in grid}
     return {prior: held_out_score(split.held_out, theta, beta_rows.T) for prior, theta in shares.items()}
 
 
