@@ -225,13 +225,13 @@ def test_starts_are_searched_side_by_side(X):
 @pytest.mark.parametrize(("n_jobs", "n_init", "expected"), [(1, 3, 1), (2, 3, 1), (4, 2, 2), (6, 2, 3), (4, 1, 4)])
 def test_threads_that_the_starts_leave_are_shared_between_their_rows(X, monkeypatch, n_jobs, n_init, expected):
     used = []
-    search = engine.search
+    threads = starts.threads
 
-    def record(state, *, n_threads, **options):
+    def record(n_threads):
         used.append(n_threads)
-        return search(state, n_threads=n_threads, **options)
+        return threads(n_threads)
 
-    monkeypatch.setattr(engine, "search", record)
+    monkeypatch.setattr(starts, "threads", record)
     MMPCA(4, 3, n_init=n_init, n_jobs=n_jobs, random_state=0).fit(X)
     assert used == [expected] * n_init
 
