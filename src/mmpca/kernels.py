@@ -568,25 +568,16 @@ def expand_end(state, q, s, sign, first):
 def exact_changes(state, q, rows, changes):
     """Write max J at M_q + d minus max J at M_q for each row d of `rows` into `changes`, at M_q - d for q's own rows.
 
-    M_q must be fresh. A cluster of few features is evaluated on these and the row's alone.
+    M_q must be fresh. A cluster of few features is evaluated on these and the row's alone, in arrays whose size depends
+    on nothing else: what is found for a row does not depend, not even by rounding, on the others.
     """
     n_topics, n_features = state.beta.shape
     support = cluster_support(state.counts[q])
-    longest = 0
-    for i in rows:
-        longest = max(longest, state.rows.indptr[i + 1] - state.rows.indptr[i])
-    is_compact = 2 * (support.size + longest) < n_features
-    size = support.size + longest if is_compact else n_features
-    position = np.empty(n_features if is_compact else 0, dtype=np.int32)
-    beta = np.empty((n_topics, size)) if is_compact else state.beta
-    if is_compact:
-        for v in range(n_features):
-            position[v] = -1
-        for j in range(support.size):
-            position[support[j]] = j
-            gather_feature(state.beta_rows, support[j], j, beta)
-    m = np.empty(size)
-    mixture = np.empty(size)
+    position = np.empty(0, dtype=np.int32)
+    size = -1
+    beta = state.beta
+    m = np.empty(0)
+    mixture = np.empty(0)
     gamma = np.empty(n_topics)
     weight = np.empty(n_topics)
     curvature = np.empty((n_topics, n_topics))
@@ -595,6 +586,17 @@ def exact_changes(state, q, rows, changes):
         sign = -1.0 if state.labels[i] == q else 1.0
         start = state.rows.indptr[i]
         stop = state.rows.indptr[i + 1]
+        wanted = compact_size(support.size, stop - start, n_features)
+        is_compact = wanted < n_features
+        if wanted != size:
+            size = wanted
+            m = np.empty(size)
+            mixture = np.empty(size)
+            beta = np.empty((n_topics, size)) if is_compact else state.beta
+            if is_compact:
+                position = positions(support, n_features)
+                for j in range(support.size):
+                    gather_feature(state.beta_rows, support[j], j, beta)
         warm_start(state, i, q, sign, gamma, weight, curvature)
         if is_compact:
             for j in range(support.size):
@@ -613,13 +615,36 @@ def exact_changes(state, q, rows, changes):
                 m[used] = x
                 gather_feature(state.beta_rows, v, used, beta)
                 used += 1
-        # What the longest row would fill holds no counts here.
+        # What a longer row would fill holds no counts here.
         for j in range(used, size):
             m[j] = 0.0
             for k in range(n_topics):
                 beta[k, j] = 0.0
         ve_step(m, beta, state.alpha, gamma, weight, curvature, mixture)
         changes[b] = cluster_value(m, state.alpha, gamma, weight, mixture) - state.value[q]
+
+
+@_inner()
+def compact_size(n_support, n_entries, n_features):
+    """Return how many features a cluster and a row are evaluated on: those they can have, or all if these are not few.
+
+    Room for the row is a power of two, so that rows of about the same length share their arrays.
+    """
+    room = 64
+    while room < n_entries:
+        room *= 2
+    return n_support + room if 2 * (n_support + room) < n_features else n_features
+
+
+@_inner()
+def positions(support, n_features):
+    """Return the place of each feature among those of a cluster, -1 for the others."""
+    position = np.empty(n_features, dtype=np.int32)
+    for v in range(n_features):
+        position[v] = -1
+    for j in range(support.size):
+        position[support[j]] = j
+    return position
 
 
 @_inner()

@@ -40,8 +40,15 @@ class Place(Protocol):
         """Number of features."""
 
     @property
+    def is_here(self) -> bool:
+        """Whether `together` calls in this process: then it may be given threads and what is told of progress."""
+
+    @property
     def for_rows(self) -> ForRows:
         """Threads of the caller, where there are any."""
+
+    def using(self, for_rows: ForRows) -> Place:
+        """Return the same rows, with other threads for the caller."""
 
     def each(
         self, call: Callable[..., Any], rows: Rows, *aligned: NDArray[Any], shared: Sequence[Any] = ()
@@ -54,7 +61,13 @@ class Place(Protocol):
         """Return the sum of the answers of all parts: arrays whose sums are exact in any order."""
 
     def together(self, call: Callable[..., Any], rows: Rows, *arguments: Any) -> Any:
-        """Call ``call(counts, *arguments)`` once, with the counts of the given rows in their order."""
+        """Call ``call(counts, *arguments)`` once, with the counts of the given rows in their order.
+
+        What `keep` has returned may be among the arguments, here and in `several`.
+        """
+
+    def several(self, call: Callable[..., Any], asked: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Call as `together` does for each of some rows with their arguments, side by side where there is room."""
 
     def take(self, rows: Rows) -> Counts:
         """Bring some rows here, in the given order."""
@@ -64,12 +77,14 @@ class Place(Protocol):
 
 
 def in_threads(pool: Executor | None) -> ForRows:
-    """Return what calls a kernel on matching pieces of arrays in the threads of a pool, if there is one."""
+    """Return what calls a kernel on matching pieces of arrays in the threads of a pool, if there is one.
+
+    A kernel must not ask for the same threads again: they would wait for each other forever.
+    """
 
     def for_rows(kernel: Callable[..., None], *arrays: NDArray[Any], size: int | None = None) -> None:
         size = size or ROWS_PER_TASK
         pieces = [slice(start, start + size) for start in range(0, len(arrays[0]), size)]
-        # The same pieces without threads: what a kernel does with a row may depend, by rounding, on the others.
         call = map if pool is None else pool.map
         list(call(lambda piece: kernel(*(array[piece] for array in arrays)), pieces))
 
@@ -122,9 +137,18 @@ class Here:
         self.rows, self._for_rows = rows, for_rows
 
     @property
+    def is_here(self) -> bool:
+        """They are."""
+        return True
+
+    @property
     def for_rows(self) -> ForRows:
         """Threads of the caller."""
         return self._for_rows
+
+    def using(self, for_rows: ForRows) -> Here:
+        """Return the same rows, with other threads."""
+        return Here(self.rows, for_rows)
 
     @property
     def n_rows(self) -> int:
@@ -152,6 +176,10 @@ class Here:
     def together(self, call: Callable[..., Any], rows: Rows, *arguments: Any) -> Any:
         """Call with a copy of the rows, or the rows themselves if all are meant."""
         return call(_some(self.rows, rows), *arguments)
+
+    def several(self, call: Callable[..., Any], asked: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Call in threads."""
+        return each_of(lambda one: self.together(call, *one), asked, self.for_rows)
 
     def take(self, rows: Rows) -> Counts:
         """Copy some rows."""

@@ -54,6 +54,18 @@ def test_rows_are_brought_in_the_given_order(parts, here, X, rows):
     np.testing.assert_array_equal(together, X[rows].toarray() ** 2)
 
 
+def test_several_calls_are_answered_in_their_order(parts, here, X):
+    def scaled(counts, first, factor, last):
+        return first, counts.to_csr().toarray() * factor, last
+
+    factor = {place: place.keep(3) for place in (parts, here)}
+    for place in (parts, here):
+        answers = place.several(scaled, [(rows, "first", factor[place], [at]) for at, rows in enumerate(ROWS)])
+        for at, (rows, (first, values, last)) in enumerate(zip(ROWS, answers, strict=True)):
+            assert (first, last) == ("first", [at])
+            np.testing.assert_array_equal(values, 3 * X[rows].toarray())
+
+
 def test_what_is_kept_is_shared(parts):
     kept = parts.keep({"factor": 3})
     answer = joined(

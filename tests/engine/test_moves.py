@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mmpca import engine
+from mmpca import engine, kernels
 from mmpca.engine.bound import partition_bound
 
 IS_COMPILED = not numba.config.DISABLE_JIT
@@ -242,3 +242,22 @@ def test_a_gain_is_right_under_a_prior_below_one_where_two_topics_are_the_same(m
     problem = make_problem(0)._replace(X=X, labels=np.array([0, 1, 0]), n_clusters=2, beta=beta, alpha=0.3)
     gain = engine.gain(problem.build(), 0, 1)
     assert gain == pytest.approx(problem.scratch_bound([1, 1, 0]) - problem.scratch_bound([0, 1, 0]), abs=1e-6)
+
+
+def test_what_an_evaluation_finds_for_a_row_does_not_depend_on_the_rows_beside_it(make_problem):
+    rng = np.random.default_rng(0)
+    n_rows, n_features = (60, 3000) if IS_COMPILED else (6, 600)
+    problem = make_problem(0, n_rows=n_rows, n_clusters=3, n_topics=5, n_features=n_features)
+    X = np.zeros((n_rows, n_features), dtype=np.int64)
+    shares = np.resize([0.001, 0.01, 0.025, 0.06, 0.48], n_rows)  # of the features that a row has
+    for row, share in zip(X, shares, strict=True):
+        among = n_features if share > 0.1 else n_features // 5
+        row[rng.choice(among, max(2, int(share * n_features)), replace=False)] = 1
+    labels = np.where(shares > 0.1, 2, np.arange(n_rows) % 2)  # the long rows in a cluster of their own
+    state = problem._replace(X=X, labels=labels).build()
+    for q in range(3):
+        together, alone = np.empty(n_rows), np.empty(n_rows)
+        kernels.exact_changes(state, q, np.arange(n_rows), together)
+        for i in range(n_rows):
+            kernels.exact_changes(state, q, np.arange(i, i + 1), alone[i : i + 1])
+        np.testing.assert_array_equal(together, alone)

@@ -1,14 +1,16 @@
 """Merges and splits of whole clusters."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
 from mmpca import engine
 from mmpca.counts import as_counts
 from mmpca.engine import regroup, sweeps
-from mmpca.engine.regroup import Regrouping, _halves, _loss, _merge_losses, _split
+from mmpca.engine.regroup import Regrouping, _loss, _merge_losses
 from mmpca.engine.state import pooled_value
-from mmpca.places import Here
+from mmpca.places import Here, in_threads
 
 
 @pytest.fixture
@@ -57,8 +59,8 @@ def test_screened_losses_are_upper_bounds(stuck):
 def test_the_gain_of_a_split_is_the_change_of_the_bound(stuck):
     rows, beta, truth, _ = stuck
     joined = engine.build(rows, np.where(truth == 3, 2, truth), n_clusters=3, beta=beta, alpha=1.0)
-    place = Here(joined.rows)
-    split = _split(joined, 2, _halves(joined, 2, place), 1e-10, 0.0, place)
+    split = Regrouping(joined, tol=1e-10).splits(at_least=0.0)[0]
+    assert split.cluster == 2
     labels = joined.labels.copy()
     labels[split.leaving] = 3
     state = build(stuck, labels)
@@ -115,6 +117,19 @@ def test_identical_rows_are_not_split(make_problem, n_topics):
 def test_clusters_of_one_row_each_stay(make_problem):
     problem = make_problem(0, n_rows=6, n_clusters=6)._replace(labels=np.arange(6))
     assert not Regrouping(problem.build(), tol=1e-10).improve()
+
+
+def test_a_cluster_that_is_judged_by_some_of_its_rows_is_split_in_threads_as_without(stuck, monkeypatch):
+    monkeypatch.setattr(regroup, "SPLIT_ROWS", 10)
+    rows, beta, truth, _ = stuck
+    state = engine.build(rows, np.where(truth == 3, 2, truth), n_clusters=3, beta=beta, alpha=1.0)
+    alone = Regrouping(state, tol=1e-10).splits(at_least=0.0)
+    with ThreadPoolExecutor(2) as pool:
+        in_two = Regrouping(state, tol=1e-10, place=Here(rows, in_threads(pool))).splits(at_least=0.0)
+    assert [split.gain for split in in_two] == [split.gain for split in alone]
+    for one, other in zip(in_two, alone, strict=True):
+        np.testing.assert_array_equal(one.leaving, other.leaving)
+    assert len(np.unique(truth[alone[0].leaving])) == 1
 
 
 def test_a_regrouped_search_does_not_depend_on_threads(make_problem):

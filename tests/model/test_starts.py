@@ -5,13 +5,14 @@ import subprocess
 import sys
 import textwrap
 import threading
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from mmpca import MMPCA, engine
+from mmpca import MMPCA
 from mmpca.errors import InterruptedSearchWarning
 from mmpca.model import estimator, starts
 from mmpca.topics import topic_shares
@@ -167,6 +168,16 @@ def test_automatic_starts_end_when_further_ones_are_no_better(data, X, recorded,
 )
 def test_patience_ends_after_two_starts_that_are_no_better(bounds, expected):
     assert starts.is_enough(bounds, 2) is expected
+
+
+@pytest.mark.parametrize("patience", [1, 2, 3])
+def test_starts_that_are_searched_side_by_side_are_those_that_one_after_another_are(patience):
+    for bounds in product([-3.0, -2.0, -2.0 * (1 + 1e-12), -1.0], repeat=5):
+        n_made = next((n for n in range(6) if starts.is_enough(bounds[:n], patience)), 5)
+        n_done = 0
+        while n_next := starts.n_needed(bounds[:n_done], patience, 5):
+            n_done += n_next
+        assert n_done == n_made
 
 
 def test_a_number_of_starts_that_is_given_is_made(data, X, recorded):

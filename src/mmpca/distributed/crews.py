@@ -15,6 +15,8 @@ CONNECTING_SECONDS = 20
 class Crew(Protocol):
     """Workers that call functions; futures may be arguments of further calls."""
 
+    is_here: bool  # whether they are threads of this process
+
     def submit(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Return the future of a call; each is made anew."""
 
@@ -30,6 +32,8 @@ class Crew(Protocol):
 
 class Threads:
     """Threads of this process, for those who have no cluster."""
+
+    is_here = True
 
     def __init__(self, pool: ThreadPoolExecutor) -> None:
         self.pool = pool
@@ -64,6 +68,8 @@ def _value(argument: Any) -> Any:
 
 class Cluster:
     """The workers of a Dask cluster."""
+
+    is_here = False
 
     def __init__(self, client: Any) -> None:
         self.client = client

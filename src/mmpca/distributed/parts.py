@@ -39,16 +39,34 @@ class Parts:
     sizes : list of int
         Rows of each part, at least one.
     n_features : int
+    for_rows : callable
+        Threads of the caller.
     """
 
-    def __init__(self, crew: Crew, futures: Sequence[Any], sizes: Sequence[int], n_features: int) -> None:
-        self.crew, self.futures, self.n_features = crew, list(futures), n_features
+    def __init__(
+        self,
+        crew: Crew,
+        futures: Sequence[Any],
+        sizes: Sequence[int],
+        n_features: int,
+        for_rows: ForRows = one_thread,
+    ) -> None:
+        self.crew, self.futures, self.n_features, self._for_rows = crew, list(futures), n_features, for_rows
         self.first = np.concatenate([[0], np.cumsum(sizes)])
 
     @property
+    def is_here(self) -> bool:
+        """Whether the crew are threads of this process."""
+        return self.crew.is_here
+
+    @property
     def for_rows(self) -> ForRows:
-        """None but the caller's own: the others are where the rows are."""
-        return one_thread
+        """Threads of the caller: of the client, not of the workers."""
+        return self._for_rows
+
+    def using(self, for_rows: ForRows) -> Parts:
+        """Return the same rows, with other threads for the caller."""
+        return Parts(self.crew, self.futures, np.diff(self.first).tolist(), self.n_features, for_rows)
 
     @property
     def n_rows(self) -> int:
@@ -75,8 +93,19 @@ class Parts:
 
     def together(self, call: Callable[..., Any], rows: Rows, *arguments: Any) -> Any:
         """Bring the rows to one worker and call there."""
-        pieces, order = self._pieces(rows)
-        return self.crew.call(_together, call, pieces, order, self.crew.send(arguments))
+        return self.crew.call(_together, call, *self._pieces(rows), *self._packed(arguments))
+
+    def several(self, call: Callable[..., Any], asked: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Bring each of the rows to some worker and call there."""
+        found: dict[int, Any] = {}  # the same rows are brought together once
+        for rows, *_ in asked:
+            found[id(rows)] = found.get(id(rows)) or self._pieces(rows)
+        return self.crew.gather(
+            [
+                self.crew.submit(_together, call, *found[id(rows)], *self._packed(arguments))
+                for rows, *arguments in asked
+            ]
+        )
 
     def take(self, rows: Rows) -> Counts:
         """Bring some rows here, in the given order."""
@@ -104,6 +133,11 @@ class Parts:
             return value.sent(self.crew)
         return value if isinstance(value, int | float) else self.crew.send(value)
 
+    def _packed(self, arguments: Sequence[Any]) -> tuple[dict[int, Any], Any]:
+        """Return the kept arguments, by their place, and the future of the others, which are sent together."""
+        kept = {at: one.sent(self.crew) for at, one in enumerate(arguments) if isinstance(one, Kept)}
+        return kept, self.crew.send([one for at, one in enumerate(arguments) if at not in kept])
+
     def _by_part(self, rows: Rows) -> Iterator[tuple[int, NDArray[np.int64]]]:
         part_of_row = np.searchsorted(self.first, rows, side="right") - 1
         for part in np.unique(part_of_row).tolist():
@@ -129,8 +163,14 @@ def _take(part: Counts, rows: Rows) -> Counts:
 
 
 def _together(
-    call: Callable[..., Any], pieces: list[Counts], order: NDArray[np.int64] | None, arguments: tuple[Any, ...]
+    call: Callable[..., Any],
+    pieces: list[Counts],
+    order: NDArray[np.int64] | None,
+    kept: dict[int, Any],
+    others: list[Any],
 ) -> Any:
+    rest = iter(others)
+    arguments = [kept[at] if at in kept else next(rest) for at in range(len(kept) + len(others))]
     return call(_ordered(pieces, order), *arguments)
 
 

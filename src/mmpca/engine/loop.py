@@ -96,8 +96,8 @@ def climb(
     n_before : int
         Epochs made before, for the numbers that the callback is told.
     place : Place, optional
-        Where the rows are, with threads of its own: `n_threads` is then not used. Rows that are not at hand are for
-        "greedy" only.
+        Where the rows are, and the threads: `n_threads` is then not used. Rows that are not at hand are for "greedy"
+        only.
     on_epoch : callable, optional
         Called with the labels after each epoch.
 

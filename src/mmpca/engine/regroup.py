@@ -62,6 +62,7 @@ class Regrouping:
     def __init__(self, state: State, *, tol: float, place: Place | None = None) -> None:
         self.state, self.tol = state, tol
         self.place = Here(state.rows) if place is None else place
+        self._beta = self.place.keep(state.beta)
         self._splits: dict[int, Split] = {}
 
     def improve(self) -> bool:
@@ -105,17 +106,31 @@ class Regrouping:
 
         Those that will not gain `at_least` are given up on the way.
         """
-        clusters = range(self.state.n_clusters)
-        halves = each_of(lambda q: _halves(self.state, q, self.place), clusters, self.place.for_rows)
-        promising = sorted(clusters, key=lambda q: -halves[q].promise)[:N_SPLITS]
-
-        def split(q: int) -> Split:
-            return _split(self.state, q, halves[q], self.tol, at_least, self.place)
-
+        halves = self._halves()
+        promising = sorted(range(len(halves)), key=lambda q: -halves[q].promise)[:N_SPLITS]
         unknown = [q for q in promising if not self._is_known(q, halves[q].members, at_least)]
-        for found in each_of(split, unknown, self.place.for_rows):
-            self._splits[found.cluster] = found
+        for q in unknown:
+            self._splits[q] = Split(-np.inf, q, halves[q].members[:0], halves[q].members, at_least)
+        can_split = [q for q in unknown if halves[q].promise > -np.inf]
+        climbs = (self.state.alpha, self.tol)
+        asked = [
+            (half.judged, half.is_second, self._beta, *climbs, half.share_judged * at_least)
+            for half in (halves[q] for q in can_split)
+        ]
+        for q, climbed in zip(can_split, self.place.several(climb_halves, asked), strict=True):
+            self._splits[q] = _split(self.state, q, halves[q], climbed, at_least, self.place)
         return sorted((self._splits[q] for q in promising), key=lambda split: -split.gain)
+
+    def _halves(self) -> list[_Halves]:
+        """Cut every cluster where its rows' topic counts vary most, in the metric of the second-order gain."""
+        state = self.state
+        members = [np.flatnonzero(state.labels == q) for q in range(state.n_clusters)]
+        judged = [_some(rows, q) for q, rows in enumerate(members)]
+        asked = [(rows, self._beta, state.gamma[q], state.curvature[q]) for q, rows in enumerate(judged)]
+        return [
+            _Halves(promise * (len(every) / len(some)) ** 2, every, some, is_second)
+            for (promise, is_second), every, some in zip(self.place.several(cut, asked), members, judged, strict=True)
+        ]
 
     def _is_known(self, q: int, members: NDArray[np.int64], at_least: float) -> bool:
         """Tell whether a cluster of these members has been split on trial, and not given up too soon."""
@@ -162,14 +177,17 @@ class _Halves(NamedTuple):
     judged: NDArray[np.int64]  # the members by which it is judged, all of them if they are few
     is_second: NDArray[np.bool_]  # of these
 
+    @property
+    def share_judged(self) -> float:
+        """Share of the members that are judged."""
+        return len(self.judged) / len(self.members)
 
-def _halves(state: State, q: int, place: Place) -> _Halves:
-    """Cut a cluster where its rows' topic counts vary most, in the metric of the second-order gain."""
-    members = judged = np.flatnonzero(state.labels == q)
-    if len(members) > SPLIT_ROWS:
-        judged = np.sort(np.random.default_rng(q).choice(members, SPLIT_ROWS, replace=False))
-    promise, is_second = place.together(cut, judged, state.beta, state.gamma[q], state.curvature[q])
-    return _Halves(promise * (len(members) / len(judged)) ** 2, members, judged, is_second)
+
+def _some(members: NDArray[np.int64], q: int) -> NDArray[np.int64]:
+    """Return the members of a cluster, or so many of them that judging them does not take long."""
+    if len(members) <= SPLIT_ROWS:
+        return members
+    return np.sort(np.random.default_rng(q).choice(members, SPLIT_ROWS, replace=False))
 
 
 def cut(rows: Counts, beta: Array, gamma: Array, curvature: Array) -> tuple[float, NDArray[np.bool_]]:
@@ -187,16 +205,17 @@ def cut(rows: Counts, beta: Array, gamma: Array, curvature: Array) -> tuple[floa
     return float(promise), is_second
 
 
-def _split(state: State, q: int, halves: _Halves, tol: float, at_least: float, place: Place) -> Split:
-    """Climb from two halves of a cluster on its own rows, as long as that may gain enough; return the split."""
-    members, judged = halves.members, halves.judged
-    if halves.promise == -np.inf:
-        return Split(-np.inf, q, members[:0], members, at_least)
-    share = len(judged) / len(members)
-    gain, sums, is_second = place.together(
-        climb_halves, judged, halves.is_second, state.beta, state.alpha, tol, share * at_least
-    )
-    if len(judged) == len(members):
+def _split(
+    state: State,
+    q: int,
+    halves: _Halves,
+    climbed: tuple[float, Array, NDArray[np.bool_]],
+    at_least: float,
+    place: Place,
+) -> Split:
+    """Return the split that a climb from two halves has found, taken to those members that were not judged."""
+    members, (gain, sums, is_second) = halves.members, climbed
+    if len(halves.judged) == len(members):
         return Split(gain, q, members[is_second], members, at_least)
     sizes = np.bincount(is_second, minlength=2)
     pair = of_sums(sums, sizes, beta=state.beta, alpha=state.alpha)

@@ -26,7 +26,7 @@ from mmpca.model.dispersion import advice, overdispersion
 from mmpca.model.messages import tell_of_starts, telling
 from mmpca.model.searching import Common, search
 from mmpca.places import Here, Place, column_totals, group_sums
-from mmpca.topics import fit_lda_at, learn_topics, topic_shares
+from mmpca.topics import fit_lda_at, topic_shares
 
 Array = NDArray[np.float64]
 
@@ -301,9 +301,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     def _topics(self, place: Place, rng: np.random.Generator) -> Array:
         """Return the topics that the search uses, (K, V)."""
         if isinstance(self.topics, str) and self.topics == "lda":
-            if isinstance(place, Here):
-                return learn_topics(place.rows, self.n_topics, rng=rng, n_threads=effective_n_jobs(self.n_jobs))
-            return fit_lda_at(place, self.n_topics, rng=rng).beta
+            return fit_lda_at(place, self.n_topics, rng=rng, n_threads=effective_n_jobs(self.n_jobs)).beta
         totals = place.total(column_totals, np.arange(place.n_rows))
         if not isinstance(self.topics, str):
             return constraints.check_topics(self.topics, self.n_topics, totals)

@@ -12,7 +12,7 @@ from mmpca.counts import Counts, no_rows
 from mmpca.engine.bound import Array
 from mmpca.model import starts
 from mmpca.model.starts import Algorithm, Callback, Labels, Outcome, Start
-from mmpca.places import Here, Place, Rows
+from mmpca.places import ForRows, Here, Place, Rows, joined
 from mmpca.topics import topic_shares
 
 # Of more rows than these, starts are tried on as many of them; the best is taken to all rows, and the search goes on
@@ -62,23 +62,20 @@ def search(
     seed : int
         Draws the rows that the starts are tried on.
     n_threads : int
-        Threads where the rows are at hand; the result does not depend on it.
+        Threads of this process; the result does not depend on it.
     callback : callable, optional
-        As in `MMPCA.fit`; where rows are elsewhere, it is told of the search of all rows only.
+        As in `MMPCA.fit`; where rows are in other processes, it is told of the search of all rows only.
     on_epoch : callable, optional
         Called with the labels after each epoch of a search of all of many rows.
     """
-    every = np.arange(place.n_rows)
-    here = (n_threads, callback) if isinstance(place, Here) else (1, None)
     is_many = place.n_rows > SAMPLED_ROWS and common.algorithm == "greedy"
     if not is_many or planned[0].labels is not None:
         if is_many and not isinstance(place, Here):
             return _go_on(place, common, planned[0], [], n_threads, callback, on_epoch)
-        found: Searched = place.together(search_rows, every, common, planned, patience, *here)
-        return found
+        return _try(place, np.arange(place.n_rows), common, planned, patience, n_threads, callback)
     some = np.sort(np.random.default_rng(seed).choice(place.n_rows, SAMPLED_ROWS, replace=False))
     few_moves = int(SAMPLED_MOVES * SAMPLED_ROWS)
-    tried: Searched = place.together(search_rows, some, common, planned, patience, *here, few_moves)
+    tried = _try(place, some, common, planned, patience, n_threads, callback, few_moves)
     if tried.is_interrupted:
         raise KeyboardInterrupt
     labels = _extended(place, common, some, starts.best_of(tried.outcomes))
@@ -86,18 +83,55 @@ def search(
     return _go_on(place, common, start, tried.outcomes, n_threads, callback, on_epoch)
 
 
+def _try(
+    place: Place,
+    some: Rows,
+    common: Common,
+    planned: list[Start],
+    patience: int,
+    n_threads: int,
+    callback: Callback | None,
+    few_moves: int = 0,
+) -> Searched:
+    """Search some rows from the planned starts: in this process one after another, elsewhere side by side."""
+    if place.is_here:
+        found: Searched = place.together(
+            search_rows, some, common, planned, patience, None, few_moves, n_threads, callback
+        )
+        return found
+    shares = None
+    if _needs_shares(planned):
+        shares = place.keep(joined(place, shares_of, some, shared=(common.beta, common.alpha)))
+    kept, outcomes = place.keep(common), list[Outcome]()
+    while (n_next := starts.n_needed([one.bound for one in outcomes], patience, len(planned))) > 0:
+        following = planned[len(outcomes) : len(outcomes) + n_next]
+        asked = [(some, kept, [start], 1, shares, few_moves) for start in following]
+        outcomes += [one for found in place.several(search_rows, asked) for one in found.outcomes]
+    return Searched(outcomes, is_interrupted=False)
+
+
+def _needs_shares(planned: list[Start]) -> bool:
+    return any(start.kind == "kmeans" for start in planned)
+
+
+def shares_of(part: Counts, rows: Rows, beta: Array, prior: float, for_rows: ForRows) -> Array:
+    """Return the topic shares of some rows of a part."""
+    return topic_shares(part.take(rows), beta, prior=prior)
+
+
 def search_rows(
     rows: Counts,
     common: Common,
     planned: list[Start],
     patience: int,
+    shares: Array | None = None,
+    few_moves: int = 0,
     n_threads: int = 1,
     callback: Callback | None = None,
-    few_moves: int = 0,
 ) -> Searched:
-    """Search rows at hand from the planned starts."""
-    needs_shares = any(start.kind == "kmeans" for start in planned)
-    shares = topic_shares(rows, common.beta, prior=common.alpha, n_threads=n_threads) if needs_shares else None
+    """Search rows at hand from the planned starts; `shares` are the topic shares of the rows, if they are known."""
+    if shares is None and _needs_shares(planned):
+        shares = topic_shares(rows, common.beta, prior=common.alpha, n_threads=n_threads)
     searches = starts.Searches(starts.Task(rows, *common, shares, few_moves=few_moves), planned, patience, callback)
     outcomes = searches.run(n_threads)
     return Searched(outcomes, searches.interrupted)

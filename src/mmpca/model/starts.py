@@ -170,7 +170,7 @@ def search_from(task: Task, start: Start, *, n_threads: int, callback: Callable[
     rng = np.random.default_rng(start.seed)
     labels = draw_labels(task, start, rng)
     with threads(n_threads) as pool:
-        place = Here(task.rows, in_threads(pool)) if task.place is None else task.place
+        place = (Here(task.rows) if task.place is None else task.place).using(in_threads(pool))
         found = _search(task, rng, labels, place, callback)
     return Outcome(start, *found, perf_counter() - began)
 
@@ -213,6 +213,19 @@ def is_enough(bounds: Sequence[float], patience: int) -> bool:
         return False
     best = max(bounds[:-patience])
     return max(bounds[-patience:]) <= best + SAME_BOUND * abs(best)
+
+
+def n_needed(bounds: Sequence[float], patience: int, n_planned: int) -> int:
+    """Return how many more starts will be searched whatever they find, zero if it is enough."""
+    if len(bounds) >= n_planned or is_enough(bounds, patience):
+        return 0
+    last_better = max((at for at in range(len(bounds)) if at == 0 or _is_better(bounds, at)), default=0)
+    return max(1, min(last_better + 1 + patience, n_planned) - len(bounds))
+
+
+def _is_better(bounds: Sequence[float], at: int) -> bool:
+    best = max(bounds[:at])
+    return bounds[at] > best + SAME_BOUND * abs(best)
 
 
 class Searches:

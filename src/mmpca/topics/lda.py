@@ -115,10 +115,8 @@ def fit_lda(
     callback : callable, optional
         Called with the number of passes so far; a true answer stops there.
     """
-    with threads(n_threads) as pool:
-        run = Runner(pool, callback)
-        settings = Settings(row_prior, smoothing, n_init, max_passes, tol)
-        return fit_lda_at(Here(rows, in_threads(pool)), n_topics, rng=rng, settings=settings, run=run)
+    settings = Settings(row_prior, smoothing, n_init, max_passes, tol)
+    return fit_lda_at(Here(rows), n_topics, rng=rng, settings=settings, n_threads=n_threads, callback=callback)
 
 
 class Settings(NamedTuple):
@@ -137,14 +135,20 @@ def fit_lda_at(
     *,
     rng: np.random.Generator,
     settings: Settings | None = None,
-    run: Runner | None = None,
+    n_threads: int = 1,
+    callback: Callback | None = None,
 ) -> LDAFit:
     """Fit topics to rows wherever they are; see :func:`fit_lda`.
 
     What is fitted to a part of the rows is fitted in one place; the last passes over all rows are made where these are.
-    `run` brings threads and a callback where the rows are at hand.
+    Threads and the callback are for rows in this process.
     """
-    settings = settings or Settings()
+    with threads(n_threads) as pool:
+        run = Runner(pool, callback) if place.is_here else None
+        return _fit_at(place.using(in_threads(pool)), n_topics, rng, settings or Settings(), run)
+
+
+def _fit_at(place: Place, n_topics: int, rng: np.random.Generator, settings: Settings, run: Runner | None) -> LDAFit:
     every = np.arange(place.n_rows)
     entries = joined(place, row_entries, every)  # (N,)
     totals = place.total(column_totals, every)
