@@ -319,6 +319,18 @@ def test_ctrl_c_in_the_search_keeps_the_best_state(data, X, algorithm, n_jobs, s
     assert_is_usable(model, X, scratch_bound, data.topics)
 
 
+def test_an_interruption_while_starts_are_tried_on_some_rows_leaves_labels_of_all(data, X, monkeypatch):
+    monkeypatch.setattr("mmpca.model.searching.SAMPLED_ROWS", X.shape[0] // 2)
+    model = MMPCA(4, 3, topics=data.topics, random_state=0)
+    with pytest.warns(InterruptedSearchWarning):
+        model.fit(X, callback=lambda number, progress: True)
+    assert [report.kind for report in model.starts_][1:] == ["sample"]
+    assert not model.converged_
+    assert model.n_epochs_ == 0
+    assert set(model.labels_) == {0, 1, 2, 3}
+    assert adjusted_rand_score(data.labels, model.labels_) > 0.5
+
+
 def test_the_best_of_the_finished_starts_survives_a_later_interruption(data, X):
     class InThirdStart:
         def __call__(self, number, progress):

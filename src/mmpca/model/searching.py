@@ -76,11 +76,12 @@ def search(
     some = np.sort(np.random.default_rng(seed).choice(place.n_rows, SAMPLED_ROWS, replace=False))
     few_moves = int(SAMPLED_MOVES * SAMPLED_ROWS)
     tried = _try(place, some, common, planned, patience, n_threads, callback, few_moves)
-    if tried.is_interrupted:
-        raise KeyboardInterrupt
     labels = _extended(place, common, some, starts.best_of(tried.outcomes))
     start = Start("sample", planned[0].seed, labels)
-    return _go_on(place, common, start, tried.outcomes, n_threads, callback, on_epoch)
+    if tried.is_interrupted:  # what the sample has shown so far is not lost
+        common = common._replace(max_epochs=0)
+    found = _go_on(place, common, start, tried.outcomes, n_threads, callback, on_epoch)
+    return found._replace(is_interrupted=found.is_interrupted or tried.is_interrupted)
 
 
 def _try(
