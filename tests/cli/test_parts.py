@@ -50,6 +50,15 @@ def test_files_are_fitted_and_predicted_as_their_rows_in_one(place, mmpca_comman
     assert told.json["labels"] == one.json["labels"]
 
 
+@pytest.mark.parametrize("place", ["threads", "cluster"])
+def test_a_pipe_is_told_how_many_files_are_read(place, mmpca_command, parts, request, monkeypatch):
+    monkeypatch.setattr("mmpca.cli.lines.SECONDS_BETWEEN_LINES", 0.0)
+    where = () if place == "threads" else ("--scheduler", request.getfixturevalue("scheduler"))
+    told = mmpca_command("fit", *parts, *FIT, *where, "--json").err.splitlines()
+    assert {"reading: 1 of 2 files", "reading: 2 of 2 files"} <= set(told)
+    assert any(line.startswith("overdispersion; ") for line in told)
+
+
 def test_features_of_files_are_matched_by_name(mmpca_command, scheduler, parts, tmp_path):
     model = tmp_path / "parts.mmpca"
     assert mmpca_command("fit", *parts, *FIT, "--model", model).code == 0

@@ -31,6 +31,23 @@ def test_many_rows_in_parts_are_fitted_as_at_hand(X, n_parts, blocks, options, a
 
 
 @pytest.mark.usefixtures("as_if_large")
+@pytest.mark.parametrize("where", ["threads", "cluster"])
+def test_stages_are_told_wherever_the_rows_are(X, where, blocks, options, assert_same, request):
+    told, at_hand = [], []
+    client = None if where == "threads" else request.getfixturevalue("client")
+    model = fit(MMPCA(**options), blocks(X, 3), client, on_stage=told.append)
+    assert_same(model, MMPCA(**options).fit(X, on_stage=at_hand.append))
+    assert list(dict.fromkeys(now.name for now in told)) == list(dict.fromkeys(now.name for now in at_hand))
+    if where == "threads":  # what workers of a cluster do is told when they have done it
+        assert [now.text for now in told if now.name == "starts"] == [
+            now.text for now in at_hand if now.name == "starts"
+        ]
+    shares = [stage.share for stage in told]
+    assert shares == sorted(shares)
+    assert told[-1].name == "done"
+
+
+@pytest.mark.usefixtures("as_if_large")
 @pytest.mark.parametrize("n_parts", [1, 3, 7])
 def test_many_rows_in_parts_move_as_at_hand(X, n_parts, blocks, moving, assert_same):
     model = MMPCA(**moving).fit(X)

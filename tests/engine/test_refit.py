@@ -6,6 +6,7 @@ import pytest
 from mmpca import engine
 from mmpca.engine.bound import partition_bound, responsibilities
 from mmpca.engine.refit import refit_topics
+from mmpca.stages import Stages
 
 
 def m_step(state, gamma):
@@ -85,3 +86,11 @@ def test_a_stale_state_is_not_changed_either(make_problem):
     refit_topics(state)
     engine.check(state)
     assert engine.bound(state) == pytest.approx(problem.scratch_bound(state.labels), rel=1e-12)
+
+
+def test_each_iteration_is_told_as_a_step(make_problem):
+    told = []
+    stages = Stages(told.append)
+    stages.begin("refit", "step {step}", 10, is_sure=False)
+    refit_topics(make_problem(0).build(), max_iter=7, tol=0, stages=stages)
+    assert [stage.text for stage in told] == [f"step {n}" for n in range(1, 9)]

@@ -8,6 +8,7 @@ from mmpca import kernels, places
 from mmpca.counts import as_counts
 from mmpca.places import Here, in_threads, one_thread
 from mmpca.simulate import simulate_mmpca, sparse_topics
+from mmpca.stages import QUIET, Stages
 from mmpca.topics import em, fit_lda, lda, spectral
 from mmpca.topics.lda import expected_topics
 
@@ -49,7 +50,7 @@ def test_products_are_those_of_the_matrices(rows):
     basis = np.random.default_rng(0).standard_normal((rows.n_features, 3))
     X, scale = rows.to_csr().toarray().astype(float), 2.0**20
     means = X @ basis / X.sum(axis=1, keepdims=True)
-    found = spectral.products(rows, np.arange(rows.n_rows), basis, scale, one_thread)
+    found = spectral.products(rows, np.arange(rows.n_rows), basis, scale, QUIET, one_thread)
     np.testing.assert_array_equal(found, X.T @ np.floor(means * scale + 0.5))
     points = np.empty((5, 3))
     kernels.project(rows, np.arange(10, 15), basis, points)
@@ -136,16 +137,72 @@ def test_expected_counts_are_those_of_em_in_any_order(rows, monkeypatch):
 
     beta_rows = np.ascontiguousarray(sparse_topics(N_TOPICS, rows.n_features, 0.5, random_state=3).T)
     every = np.arange(rows.n_rows)
-    whole = expected_topics(rows, every, beta_rows, 1.0, one_thread)
+    whole = expected_topics(rows, every, beta_rows, 1.0, QUIET, one_thread)
     cut = rows.n_rows // 3
     parts = [rows.take(slice(0, cut)), rows.take(slice(cut, rows.n_rows))]
     np.testing.assert_array_equal(
-        whole, sum(expected_topics(part, np.arange(part.n_rows), beta_rows, 1.0, one_thread) for part in parts)
+        whole, sum(expected_topics(part, np.arange(part.n_rows), beta_rows, 1.0, QUIET, one_thread) for part in parts)
     )
     monkeypatch.setattr(places, "PIECE_ENTRIES", 100)
     with ThreadPoolExecutor(2) as pool:
-        np.testing.assert_array_equal(whole, expected_topics(rows, every, beta_rows, 1.0, in_threads(pool)))
+        np.testing.assert_array_equal(whole, expected_topics(rows, every, beta_rows, 1.0, QUIET, in_threads(pool)))
     theta = em.fitted_shares(rows, beta_rows, 1.0)
     X = rows.to_csr().toarray()
     plain = beta_rows * ((X / np.maximum(theta @ beta_rows.T, 1e-300)).T @ theta)
     np.testing.assert_allclose(whole / lda.SCALE, plain, atol=1e-4)
+
+
+# --- stages -----------------------------------------------------------------------------------------------------
+
+
+def told_of(rows, n_threads=1):
+    """Return all that a fit tells, and what it found."""
+    told = []
+    fit = fit_lda(rows, N_TOPICS, rng=np.random.default_rng(0), n_threads=n_threads, stages=Stages(told.append))
+    return told, fit
+
+
+def texts(told, name):
+    return list(dict.fromkeys(stage.text for stage in told if stage.name == name))
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_every_pass_of_a_large_fit_is_told_and_their_costs_were_expected(rows, monkeypatch, n_threads):
+    monkeypatch.setattr(lda, "SEARCH_WORK", 1)
+    monkeypatch.setattr(lda, "SEARCH_COVER", 4)
+    monkeypatch.setattr(lda, "FINAL_WORK", N_TOPICS * 5_000)
+    monkeypatch.setattr(lda, "FINAL_EFFORT", 1)
+    monkeypatch.setattr(places, "PIECE_ENTRIES", 100)
+    told, fit = told_of(rows, n_threads)
+    assert list(dict.fromkeys(stage.name for stage in told)) == ["directions", "groups", "scores", "sample", "refining"]
+    assert texts(told, "directions")[1:] == [f"topics: main directions, pass {i} of 6" for i in range(1, 7)]
+    assert texts(told, "sample")[-1] == "topics: pass 60 of 60 over a sample"
+    assert texts(told, "refining")[1:] == [f"topics: pass {i} of 5 over all rows" for i in range(1, 6)]
+    shares = [stage.share for stage in told]
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0)  # all stages that were expected came, and made the steps that they said
+    assert len(told) > 6 * 5 + 60 / 4 + 5  # parts of passes as well
+    np.testing.assert_array_equal(fit.beta, fit_lda(rows, N_TOPICS, rng=np.random.default_rng(0)).beta)
+
+
+def test_where_main_directions_show_nothing_the_stages_go_on_with_a_sample(monkeypatch):
+    X = np.random.default_rng(0).poisson(0.3, (600, 400))
+    monkeypatch.setattr(lda, "SEARCH_WORK", 1)
+    monkeypatch.setattr(lda, "SEARCH_COVER", 40)
+    monkeypatch.setattr(lda, "FINAL_WORK", N_TOPICS * 20_000)
+    monkeypatch.setattr(lda, "GRID", (0.1,))
+    told, _ = told_of(as_counts(X))
+    expected = ["directions", "groups", "scores", "prior", "sample", "refining"]
+    assert list(dict.fromkeys(stage.name for stage in told)) == expected
+    assert texts(told, "refining")[-1] == "topics: pass 3 of 3 over all rows"
+    assert told[-1].share == pytest.approx(1.0)
+
+
+def test_of_few_rows_the_passes_are_counted_without_an_end(rows):
+    told, fit = told_of(rows.take(slice(0, 300)))
+    assert [texts(told, name)[0] for name in ("prior", "topics")] == [
+        "topics: choosing a prior, pass 1",
+        "topics: pass 1",
+    ]
+    last = [int(texts(told, name)[-1].split()[-1]) - 1 for name in ("prior", "topics")]
+    assert sum(last) == fit.n_passes

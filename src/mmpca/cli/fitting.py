@@ -6,15 +6,18 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from mmpca import engine
+from mmpca.cli import screen
 from mmpca.cli.lines import Lines
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning
-from mmpca.model.starts import Callback
+from mmpca.stages import Listener, Stage
+
+FULL_BAR = 1.0 + 1e-9  # more than there is: a bar that has been full once would stop its clock
 
 
 class Fit(NamedTuple):
@@ -26,11 +29,11 @@ class Fit(NamedTuple):
 
 
 def watched_fit(fit: Callable[..., object], console: Console) -> Fit:
-    """Call what fits a model with a callback, telling the console how it goes; Ctrl-C keeps the best that there is."""
+    """Call what fits a model with a listener, telling the console how it goes; Ctrl-C keeps the best that there is."""
     started = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught, _watch(console) as watch:
+    with warnings.catch_warnings(record=True) as caught, watch(console) as tell:
         warnings.simplefilter("always")
-        fit(callback=watch)
+        fit(on_stage=tell)
     seconds = time.perf_counter() - started
     is_interrupted = any(issubclass(warning.category, InterruptedSearchWarning) for warning in caught)
     told = (str(warning.message) for warning in caught if not issubclass(warning.category, OverdispersionWarning))
@@ -38,33 +41,49 @@ def watched_fit(fit: Callable[..., object], console: Console) -> Fit:
 
 
 @contextmanager
-def _watch(console: Console) -> Iterator[Callback]:
-    """Give a function that is told how far the search is, and shows it."""
+def watch(console: Console) -> Iterator[Listener]:
+    """Give a function that is told how far the fit is, and shows it."""
     if console.is_terminal:
         with _bar(console) as tell:
             yield tell
     else:
-        lines = Lines()
-        yield lambda number, now: lines.tell(
-            f"start {number + 1}, epoch {now.epoch}: {now.n_done} of {now.n_rows} rows, bound {now.bound:.1f}"
-        )
+        yield StageLines()
+
+
+class StageLines:
+    """Says at times how far the fit is; of a fit that has lasted for a while, each new stage as it begins.
+
+    That may take long, and where rows are on a cluster there may be nothing to tell before it ends.
+    """
+
+    def __init__(self) -> None:
+        self.lines, self.began, self.name = Lines(), monotonic(), ""
+
+    def __call__(self, now: Stage) -> None:
+        """Print a line if it is time for one."""
+        if now.name == "done":
+            return
+        if now.name != self.name and monotonic() - self.began >= self.lines.seconds:
+            self.lines.hurry()
+        self.name = now.name
+        left = screen.time_left(now.seconds_left)
+        self.lines.tell(f"{now.text}; {now.share:.0%} done, {left}".replace("%", " %").removesuffix(", "))
 
 
 @contextmanager
-def _bar(console: Console) -> Iterator[Callback]:
-    """Show the search's progress as a bar: of the rows that the present epoch has visited."""
+def _bar(console: Console) -> Iterator[Listener]:
+    """Show a bar of the whole fit, what it does, and the time that it has taken and will take."""
     columns = (
-        TextColumn("{task.description}"),
         BarColumn(bar_width=24),
-        TextColumn("{task.fields[state]}"),
+        TextColumn("{task.percentage:>3.0f} %"),
         TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        TextColumn("{task.description}", style="dim"),
     )
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("fitting", total=None, state="learning topics")
+        task = progress.add_task("", total=FULL_BAR, left="")
 
-        def tell(number: int, now: engine.Progress) -> None:
-            state = f"start {number + 1}, epoch {now.epoch}, {now.n_moves:,} moves, bound {now.bound:,.1f}"
-            # One row more than there are: a bar that has been full once would stop its clock.
-            progress.update(task, total=now.n_rows + 1, completed=now.n_done, state=state)
+        def tell(now: Stage) -> None:
+            progress.update(task, description=now.text, completed=now.share, left=screen.time_left(now.seconds_left))
 
         yield tell

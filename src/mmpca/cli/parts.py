@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +12,9 @@ import typer
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from mmpca.cli import screen
 from mmpca.cli.inputs import is_text
+from mmpca.cli.lines import Lines
 from mmpca.cli.options import InputOptions
 from mmpca.cli.quiet import without_dask_messages
 from mmpca.distributed.crews import crew_of
@@ -42,7 +44,8 @@ def opened(
     check_model(model)
     reading = Reading(model.stabilize, empty_rows="drop", options=_read_options(how), with_rows=True)
     with without_dask_messages(), crew_of(scheduler, effective_n_jobs(model.n_jobs)) as crew:
-        loaded = load(list(paths), crew, reading)
+        with _told(len(paths)) as tell:
+            loaded = load(list(paths), crew, reading, on_read=tell)
         if loaded.n_dropped and not drop_empty:
             raise CountsError(
                 f"{loaded.n_dropped:,} of {loaded.n_dropped + loaded.parts.n_rows:,} rows have no counts: no cluster "
@@ -65,10 +68,27 @@ def predicted(paths: Sequence[Path], how: InputOptions, scheduler: str | None, f
     _check_inputs(paths, how, has_text=file.text is not None)
     reading = reading_for(file.model, options=_read_options(how), with_rows=True)
     with without_dask_messages(), crew_of(scheduler, effective_n_jobs(file.model.n_jobs)) as crew:
-        loaded = load(list(paths), crew, reading)
+        with _told(len(paths)) as tell:
+            loaded = load(list(paths), crew, reading, on_read=tell)
         check_features(file.model, loaded.parts)
         n_empty = int((joined(loaded.parts, row_entries, np.arange(loaded.parts.n_rows)) == 0).sum())
         return Predicted(loaded.rows or [], probabilities(file.model, loaded.parts), n_empty, loaded.notes)
+
+
+@contextmanager
+def _told(n_files: int) -> Iterator[Callable[[int], None]]:
+    """Give a function that is told how many files have been read, and shows it on standard error."""
+    console = screen.err()
+    if not console.is_terminal:
+        lines = Lines()
+        yield lambda n_read: lines.tell(_read_line(n_read, n_files))
+        return
+    with console.status(_read_line(0, n_files)) as status:
+        yield lambda n_read: status.update(_read_line(n_read, n_files))
+
+
+def _read_line(n_read: int, n_files: int) -> str:
+    return f"reading: {n_read} of {n_files} files"
 
 
 def _check_inputs(paths: Sequence[Path], how: InputOptions, *, has_text: bool = False) -> None:

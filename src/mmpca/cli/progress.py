@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -38,6 +37,4 @@ def _line(name: str, now: Standing) -> str:
 
 
 def _left(now: Standing) -> str:
-    if math.isnan(now.seconds_left) or now.n_done == now.n_tasks:
-        return ""
-    return f"about {screen.duration(now.seconds_left)} left"
+    return "" if now.n_done == now.n_tasks else screen.time_left(now.seconds_left)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -45,6 +46,11 @@ def print_json(document: Any) -> None:
 def megabytes(number: float) -> str:
     """Return a size in words."""
     return f"{number / 1000:,.1f} GB" if number >= 1000 else f"{number:,.0f} MB" if number >= 1 else "under 1 MB"
+
+
+def time_left(seconds: float | None) -> str:
+    """Return how long something will take in words, nothing where that is not known: None or NaN."""
+    return "" if seconds is None or math.isnan(seconds) else f"about {duration(seconds)} left"
 
 
 def duration(seconds: float) -> str:

@@ -80,10 +80,6 @@ def _watched(search: MMPCASearch, X: Any) -> None:
         raise KeyboardInterrupt(f"Nothing was written{kept}.") from None
 
 
-def _left(now: GridProgress) -> str:
-    return "" if np.isnan(now.seconds_left) else f"about {screen.duration(now.seconds_left)} left"
-
-
 @contextmanager
 def _bar(console: Console) -> Iterator[Callable[[GridProgress], None]]:
     """Show how much of the grid is done."""
@@ -93,7 +89,13 @@ def _bar(console: Console) -> Iterator[Callable[[GridProgress], None]]:
         task = progress.add_task("topics", total=None, left="")
 
         def tell(now: GridProgress) -> None:
-            progress.update(task, description=now.stage, total=now.n_parts, completed=now.n_done, left=_left(now))
+            progress.update(
+                task,
+                description=now.stage,
+                total=now.n_parts,
+                completed=now.n_done,
+                left=screen.time_left(now.seconds_left),
+            )
 
         yield tell
 
@@ -102,7 +104,9 @@ def _bar(console: Console) -> Iterator[Callable[[GridProgress], None]]:
 def _lines() -> Iterator[Callable[[GridProgress], None]]:
     """Say how much of the grid is done, at times."""
     lines = Lines()
-    yield lambda now: lines.tell(f"{now.stage}: {now.n_done} of {now.n_parts} parts, {_left(now)}".removesuffix(", "))
+    yield lambda now: lines.tell(
+        f"{now.stage}: {now.n_done} of {now.n_parts} parts, {screen.time_left(now.seconds_left)}".removesuffix(", ")
+    )
 
 
 def _table(search: MMPCASearch) -> dict[str, list[Any]]:

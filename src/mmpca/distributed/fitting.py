@@ -14,6 +14,7 @@ from mmpca.distributed.sources import Loaded, Reading, load
 from mmpca.model import MMPCA, constraints
 from mmpca.model.checkpoints import Checkpoint
 from mmpca.model.starts import Callback
+from mmpca.stages import Listener
 
 
 def fit(
@@ -24,6 +25,7 @@ def fit(
     read: Mapping[str, Any] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     callback: Callback | None = None,
+    on_stage: Listener | None = None,
 ) -> MMPCA:
     """Cluster rows that are spread over threads, processes or machines; the result is that of `model.fit`.
 
@@ -47,8 +49,8 @@ def fit(
     checkpoint : path, optional
         A file for the topics and the labels after each epoch. If it is there already, the fit goes on from it: to a
         maximum of the bound, if by another way than without a break.
-    callback : callable, optional
-        As in :meth:`mmpca.MMPCA.fit`.
+    callback, on_stage : callable, optional
+        As in :meth:`mmpca.MMPCA.fit`; what a worker does alone is told when it begins.
 
     Returns
     -------
@@ -68,7 +70,7 @@ def fit(
     check_model(model)
     with crew_of(client, effective_n_jobs(model.n_jobs)) as crew:
         loaded = load(X, crew, Reading(stabilize=model.stabilize, options=read or {}))
-        return fit_loaded(model, loaded, checkpoint=checkpoint, callback=callback)
+        return fit_loaded(model, loaded, checkpoint=checkpoint, callback=callback, on_stage=on_stage)
 
 
 def check_model(model: MMPCA) -> None:
@@ -84,6 +86,7 @@ def fit_loaded(
     *,
     checkpoint: str | os.PathLike[str] | None = None,
     callback: Callback | None = None,
+    on_stage: Listener | None = None,
 ) -> MMPCA:
     """Fit a model that was checked to data that a crew holds."""
     parts = loaded.parts
@@ -94,4 +97,4 @@ def fit_loaded(
     kept = None
     if checkpoint is not None:
         kept = Checkpoint.of_fit(checkpoint, model.get_params(deep=False), parts)
-    return model.fit_at(parts, attributes=attributes, callback=callback, checkpoint=kept)
+    return model.fit_at(parts, attributes=attributes, callback=callback, checkpoint=kept, on_stage=on_stage)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mmpca.counts import Counts, stacked
 from mmpca.distributed.crews import Crew
 from mmpca.places import ForRows, Rows, one_thread
+from mmpca.stages import Stages
 
 BRANCHES = 8  # sums that are added at a time
 
@@ -128,10 +129,10 @@ class Parts:
             yield at, self.crew.submit(_call, call, self.futures[part], rows[at] - self.first[part], arrays, sent)
 
     def _sent(self, value: Any) -> Any:
-        """Return what calls are given for a shared value: numbers travel with them, others once, ahead of them."""
+        """Return what calls are given for a shared value: what is small travels with them, others once, ahead."""
         if isinstance(value, Kept):
             return value.sent(self.crew)
-        return value if isinstance(value, int | float) else self.crew.send(value)
+        return value if isinstance(value, int | float | Stages) else self.crew.send(value)
 
     def _packed(self, arguments: Sequence[Any]) -> tuple[dict[int, Any], Any]:
         """Return the kept arguments, by their place, and the future of the others, which are sent together."""

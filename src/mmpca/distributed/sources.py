@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -66,7 +67,9 @@ class _Sketch(NamedTuple):
     notes: tuple[str, ...]
 
 
-def load(X: Any, crew: Crew, reading: Reading | None = None) -> Loaded:
+def load(
+    X: Any, crew: Crew, reading: Reading | None = None, *, on_read: Callable[[int], object] | None = None
+) -> Loaded:
     """Return data as parts that the crew holds.
 
     Parameters
@@ -75,12 +78,17 @@ def load(X: Any, crew: Crew, reading: Reading | None = None) -> Loaded:
         Blocks of rows, all of the same features.
     crew : Crew
     reading : Reading
+    on_read : callable, optional
+        Called with the number of blocks that have been read, from any thread.
     """
     reading = reading or Reading()
     X, names = _of_anndata(X) if _is_anndata(X) else (X, None)
     given = _given(_blocks(X), crew)
     blocks = [crew.submit(read_block, block, number, reading) for number, block in enumerate(given)]
-    sketches = crew.gather([crew.submit(_sketch, block) for block in blocks])
+    futures = [crew.submit(_sketch, block) for block in blocks]
+    if on_read is not None:
+        _count(futures, on_read)
+    sketches = crew.gather(futures)
     filled = [number for number, sketch in enumerate(sketches) if sketch.n_rows]
     if not filled:
         raise CountsError("X must have at least one row with counts, but all of its blocks are empty.")
@@ -125,6 +133,13 @@ def _given(blocks: Sequence[Any], crew: Crew) -> list[Any]:
         for number, future in zip(delayed, futures, strict=True):
             blocks[number] = future
     return blocks
+
+
+def _count(futures: Sequence[Any], tell: Callable[[int], object]) -> None:
+    """Tell how many futures are done, again after each of them."""
+    numbers = itertools.count(1)  # next() is atomic
+    for future in futures:
+        future.add_done_callback(lambda _: tell(next(numbers)))
 
 
 def _is_delayed(block: Any) -> bool:

@@ -13,30 +13,32 @@ from mmpca.engine.bound import Array, dirichlet_divergence, expected_log_theta
 from mmpca.engine.moves import bound
 from mmpca.engine.state import State, copy
 from mmpca.places import ForRows, each_of, in_threads, one_thread
+from mmpca.stages import QUIET, Stages
 
 FEATURES_AT_ONCE = 2**13
 
 
 def refit_topics(
-    state: State, *, max_iter: int = 200, tol: float = 1e-7, n_threads: int = 1
+    state: State, *, max_iter: int = 200, tol: float = 1e-7, n_threads: int = 1, stages: Stages = QUIET
 ) -> tuple[Array, Array, float]:
     """Return topics (K, V), gamma (Q, K) and the bound after variational EM with the labels held fixed.
 
     Topics and gamma are updated from the same responsibilities, all clusters in one matrix product; full VE-steps come
     at the end. The bound never falls below that of the state; the iteration stops when it rises by less than `tol` of
-    its magnitude. The state is not changed, and the result does not depend on `n_threads`.
+    its magnitude. The state is not changed, and the result does not depend on `n_threads`. `stages` are
+    told of each iteration as a step.
     """
     # The products are small: several threads of BLAS would mostly wait for each other.
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
         for_rows = in_threads(pool if n_threads > 1 else None)
-        best, start = _climb(copy(state), max_iter, tol, for_rows)
+        best, start = _climb(copy(state), max_iter, tol, for_rows, stages)
         each_of(lambda q: kernels.refresh_cluster(best, q, False), range(best.n_clusters), for_rows)
     if bound(best) < start:  # under a prior below one, VE-steps may end in another maximum
         return state.beta, state.gamma, start
     return best.beta, best.gamma, bound(best)
 
 
-def _climb(state: State, max_iter: int, tol: float, for_rows: ForRows) -> tuple[State, float]:
+def _climb(state: State, max_iter: int, tol: float, for_rows: ForRows, stages: Stages) -> tuple[State, float]:
     """Return the state after as many steps as gain, and the bound before them."""
     best = state
     last = start = bound(state)
@@ -44,6 +46,7 @@ def _climb(state: State, max_iter: int, tol: float, for_rows: ForRows) -> tuple[
         beta, gamma = _em_step(state, for_rows)
         state = state._replace(beta=beta, gamma=gamma, weight=_weights(gamma))
         current = _bound_at(state, for_rows)
+        stages.step()
         if not current > last:  # rounding
             break
         best, gain, last = state, current - last, current

@@ -24,11 +24,13 @@ from mmpca.model import constraints, explanation, files, prediction, starts
 from mmpca.model.checkpoints import Checkpoint
 from mmpca.model.dispersion import advice, overdispersion
 from mmpca.model.messages import tell_of_starts, telling
-from mmpca.model.searching import Common, search
+from mmpca.model.searching import Common, expect, search
 from mmpca.places import Here, Place, column_totals, group_sums
+from mmpca.stages import Listener, Stages
 from mmpca.topics import fit_lda_at, topic_shares
 
 Array = NDArray[np.float64]
+REFIT_STEPS = 200  # at the most
 
 
 class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -197,6 +199,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         *,
         callback: starts.Callback | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        on_stage: Listener | None = None,
     ) -> Self:
         """Cluster the rows of a count matrix.
 
@@ -211,6 +214,9 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         checkpoint : path, optional
             A file for the topics, and of many rows for the labels after each epoch. If it is there already, the fit
             goes on from it: to a maximum of the bound, if by another way than without a break.
+        on_stage : callable, optional
+            Called again and again with a `Stage`: name, text, share of the whole fit that is done, and about how many
+            seconds are left, None while there is too little to go by. The result does not depend on it.
 
         Returns
         -------
@@ -221,7 +227,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         rows = checked.checked_counts(X)
         place, parameters = Here(rows), self.get_params(deep=False)
         kept = None if checkpoint is None else Checkpoint.of_fit(checkpoint, parameters, place)
-        return self.fit_at(place, attributes=vars(checked), callback=callback, checkpoint=kept)
+        return self.fit_at(place, attributes=vars(checked), callback=callback, checkpoint=kept, on_stage=on_stage)
 
     def fit_at(
         self,
@@ -230,6 +236,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         attributes: Mapping[str, Any],
         callback: starts.Callback | None = None,
         checkpoint: Checkpoint | None = None,
+        on_stage: Listener | None = None,
     ) -> Self:
         """Cluster rows wherever they are; for those who know such places, as `mmpca.distributed` does.
 
@@ -243,6 +250,8 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             As in :meth:`fit`.
         checkpoint : Checkpoint, optional
             Where topics and labels are kept, and known from an earlier fit that did not end.
+        on_stage : callable, optional
+            As in :meth:`fit`.
 
         Returns
         -------
@@ -251,7 +260,12 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         seeds = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31)).spawn(2)
         plan = self._plan(place.n_rows)
         planned = self._starts(plan.n_starts, place.n_rows, place.n_features, seeds[1])
-        learn = partial(self._topics, place, np.random.default_rng(seeds[0]))
+        stages = Stages(on_stage)
+        expect(
+            stages, place, n_clusters=self.n_clusters, n_topics=self.n_topics, algorithm=self.algorithm, plan=plan,
+            refits=self._refits,
+        )  # fmt: skip
+        learn = partial(self._topics, place, np.random.default_rng(seeds[0]), stages)
         beta = learn() if checkpoint is None else checkpoint.topics(learn)
         if checkpoint is not None and checkpoint.labels is not None:
             planned = [starts.Start("checkpoint", planned[0].seed, checkpoint.labels)]
@@ -264,6 +278,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             n_threads=effective_n_jobs(self.n_jobs),
             callback=telling(callback, self.verbose),
             on_epoch=None if checkpoint is None else checkpoint.keep,
+            stages=stages,
         )
         # Of many rows the starts were tried on some of them; their bounds are not comparable with the last one.
         best = starts.best_of([outcome for outcome in outcomes if len(outcome.labels) == place.n_rows])
@@ -272,14 +287,16 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         counts = place.total(group_sums, np.arange(place.n_rows), best.labels, shared=(self.n_clusters,))
         refitted = best.beta, best.gamma, best.bound
         try:
-            refitted = self._refitted(best, counts)
+            refitted = self._refitted(best, counts, stages)
         except KeyboardInterrupt:  # what the search found is not lost
             is_interrupted = True
+        stages.begin("dispersion", "overdispersion")
         fitted = dict(attributes) | self._fitted(best, place, counts, refitted)
         fitted["starts_"] = [starts.report(outcome) for outcome in outcomes]
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         for name, value in fitted.items():
             setattr(self, name, value)
+        stages.end()
         self._warn(is_interrupted, len(outcomes))
         return self
 
@@ -298,10 +315,11 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         rows = as_counts(X, empty_rows="error" if reset else "allow")
         return square_root(rows) if self.stabilize == "sqrt" else rows
 
-    def _topics(self, place: Place, rng: np.random.Generator) -> Array:
+    def _topics(self, place: Place, rng: np.random.Generator, stages: Stages) -> Array:
         """Return the topics that the search uses, (K, V)."""
         if isinstance(self.topics, str) and self.topics == "lda":
-            return fit_lda_at(place, self.n_topics, rng=rng, n_threads=effective_n_jobs(self.n_jobs)).beta
+            n_threads = effective_n_jobs(self.n_jobs)
+            return fit_lda_at(place, self.n_topics, rng=rng, n_threads=n_threads, stages=stages).beta
         totals = place.total(column_totals, np.arange(place.n_rows))
         if not isinstance(self.topics, str):
             return constraints.check_topics(self.topics, self.n_topics, totals)
@@ -359,16 +377,20 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             "_mean_length": float(counts.sum() / place.n_rows),
         }
 
-    def _refitted(self, best: starts.Outcome, counts: Array) -> tuple[Array, Array, float]:
-        """Return topics, gamma and their bound, re-estimated on the final clusters where asked to.
+    @property
+    def _refits(self) -> bool:
+        """Whether topics are re-estimated at the end: soft assignments have updated them on the way."""
+        return self.refit_topics and self.algorithm != "vbem"
 
-        Soft assignments have updated the topics on the way.
-        """
-        if not self.refit_topics or self.algorithm == "vbem":
+    def _refitted(self, best: starts.Outcome, counts: Array, stages: Stages) -> tuple[Array, Array, float]:
+        """Return topics, gamma and their bound, re-estimated on the final clusters where asked to."""
+        if not self._refits:
             return best.beta, best.gamma, best.bound
         sizes = np.bincount(best.labels, minlength=self.n_clusters)
         state = engine.of_sums(counts, sizes, beta=best.beta, alpha=float(self.topic_prior), gamma=best.gamma)
-        components, gamma, bound = refit_topics(state, n_threads=effective_n_jobs(self.n_jobs))
+        stages.begin("refit", "topics of the clusters, step {step} of at most {n_steps}", REFIT_STEPS)
+        n_threads = effective_n_jobs(self.n_jobs)
+        components, gamma, bound = refit_topics(state, max_iter=REFIT_STEPS, n_threads=n_threads, stages=stages)
         return components, gamma, max(bound, best.bound)  # rounding
 
     def _warn(self, is_interrupted: bool, n_starts: int) -> None:

@@ -11,14 +11,17 @@ from mmpca import engine
 from mmpca.counts import Counts, no_rows
 from mmpca.engine.bound import Array
 from mmpca.model import starts
-from mmpca.model.starts import Algorithm, Callback, Labels, Outcome, Start
-from mmpca.places import ForRows, Here, Place, Rows, joined
+from mmpca.model.outlook import Sizes, search_costs, watched
+from mmpca.model.starts import Algorithm, Callback, Labels, Outcome, Plan, Start
+from mmpca.places import ForRows, Here, Place, Rows, joined, row_entries
+from mmpca.stages import QUIET, Stages
 from mmpca.topics import topic_shares
 
 # Of more rows than these, starts are tried on as many of them; the best is taken to all rows, and the search goes on
 # there. What a start decides, which groups get clusters of their own, so many rows tell as well as all.
 SAMPLED_ROWS = 50_000
 SAMPLED_MOVES = 0.002  # share of these rows that an epoch moves when a start's search may end
+SHARES_TEXT = "topic shares of rows"
 
 
 class Common(NamedTuple):
@@ -49,6 +52,7 @@ def search(
     n_threads: int = 1,
     callback: Callback | None = None,
     on_epoch: Callable[[Labels], object] | None = None,
+    stages: Stages = QUIET,
 ) -> Searched:
     """Search from the planned starts; of many rows, the last outcome is that of all of them.
 
@@ -67,20 +71,23 @@ def search(
         As in `MMPCA.fit`; where rows are in other processes, it is told of the search of all rows only.
     on_epoch : callable, optional
         Called with the labels after each epoch of a search of all of many rows.
+    stages : Stages
+        Told how far it is; where rows are in other processes, after each round of starts.
     """
-    is_many = place.n_rows > SAMPLED_ROWS and common.algorithm == "greedy"
+    is_many = are_many(place, common.algorithm)
     if not is_many or planned[0].labels is not None:
         if is_many and not isinstance(place, Here):
-            return _go_on(place, common, planned[0], [], n_threads, callback, on_epoch)
-        return _try(place, np.arange(place.n_rows), common, planned, patience, n_threads, callback)
+            return _go_on(place, common, planned[0], [], n_threads, callback, on_epoch, stages)
+        return _try(place, np.arange(place.n_rows), common, planned, patience, n_threads, callback, stages)
     some = np.sort(np.random.default_rng(seed).choice(place.n_rows, SAMPLED_ROWS, replace=False))
     few_moves = int(SAMPLED_MOVES * SAMPLED_ROWS)
-    tried = _try(place, some, common, planned, patience, n_threads, callback, few_moves)
+    tried = _try(place, some, common, planned, patience, n_threads, callback, stages, few_moves)
+    stages.begin("carrying", "carrying the best start to all rows")
     labels = _extended(place, common, some, starts.best_of(tried.outcomes))
     start = Start("sample", planned[0].seed, labels)
     if tried.is_interrupted:  # what the sample has shown so far is not lost
         common = common._replace(max_epochs=0)
-    found = _go_on(place, common, start, tried.outcomes, n_threads, callback, on_epoch)
+    found = _go_on(place, common, start, tried.outcomes, n_threads, callback, on_epoch, stages)
     return found._replace(is_interrupted=found.is_interrupted or tried.is_interrupted)
 
 
@@ -92,22 +99,26 @@ def _try(
     patience: int,
     n_threads: int,
     callback: Callback | None,
+    stages: Stages,
     few_moves: int = 0,
 ) -> Searched:
     """Search some rows from the planned starts: in this process one after another, elsewhere side by side."""
     if place.is_here:
         found: Searched = place.together(
-            search_rows, some, common, planned, patience, None, few_moves, n_threads, callback
+            search_rows, some, common, planned, patience, None, few_moves, n_threads, callback, stages
         )
         return found
     shares = None
     if _needs_shares(planned):
+        stages.begin("shares", SHARES_TEXT)
         shares = place.keep(joined(place, shares_of, some, shared=(common.beta, common.alpha)))
     kept, outcomes = place.keep(common), list[Outcome]()
+    _begin_starts(stages, planned, patience)
     while (n_next := starts.n_needed([one.bound for one in outcomes], patience, len(planned))) > 0:
         following = planned[len(outcomes) : len(outcomes) + n_next]
         asked = [(some, kept, [start], 1, shares, few_moves) for start in following]
         outcomes += [one for found in place.several(search_rows, asked) for one in found.outcomes]
+        stages.reach(len(outcomes))
     return Searched(outcomes, is_interrupted=False)
 
 
@@ -129,11 +140,15 @@ def search_rows(
     few_moves: int = 0,
     n_threads: int = 1,
     callback: Callback | None = None,
+    stages: Stages = QUIET,
 ) -> Searched:
     """Search rows at hand from the planned starts; `shares` are the topic shares of the rows, if they are known."""
     if shares is None and _needs_shares(planned):
-        shares = topic_shares(rows, common.beta, prior=common.alpha, n_threads=n_threads)
-    searches = starts.Searches(starts.Task(rows, *common, shares, few_moves=few_moves), planned, patience, callback)
+        stages.begin("shares", SHARES_TEXT, rows.n_rows)
+        shares = topic_shares(rows, common.beta, prior=common.alpha, n_threads=n_threads, stages=stages)
+    task = starts.Task(rows, *common, shares, few_moves=few_moves)
+    _begin_starts(stages, planned, patience)
+    searches = starts.Searches(task, planned, patience, watched(callback, stages))
     outcomes = searches.run(n_threads)
     return Searched(outcomes, searches.interrupted)
 
@@ -156,9 +171,12 @@ def _go_on(
     n_threads: int,
     callback: Callback | None,
     on_epoch: Callable[[Labels], object] | None,
+    stages: Stages,
 ) -> Searched:
     """Search all rows from given labels."""
     number = len(before)
+    stages.begin("search", "all rows, clusters")
+    callback = watched(callback, stages, of_all=True)
 
     def watch(progress: engine.Progress) -> bool:
         return callback is not None and bool(callback(number, progress))
@@ -169,3 +187,40 @@ def _go_on(
         task = starts.Task(no_rows(place.n_features), *common, place=place, on_epoch=on_epoch)
     outcome = starts.search_from(task, start, n_threads=n_threads, callback=watch)
     return Searched([*before, outcome], outcome.run.interrupted)
+
+
+# --- how far it is ----------------------------------------------------------------------------------------------
+
+
+def are_many(place: Place, algorithm: Algorithm) -> bool:
+    """Tell whether starts are tried on some of the rows."""
+    return place.n_rows > SAMPLED_ROWS and algorithm == "greedy"
+
+
+def expect(
+    stages: Stages, place: Place, *, n_clusters: int, n_topics: int, algorithm: Algorithm, plan: Plan, refits: bool
+) -> None:
+    """Plan the stages that follow the topics, with their costs."""
+    if not stages.is_heard:
+        return
+    sizes = Sizes(_count_entries(place), place.n_features, n_clusters, n_topics)
+    sampled = SAMPLED_ROWS / place.n_rows if are_many(place, algorithm) else None
+    stages.expect(search_costs(sizes, _n_likely(*plan), sampled=sampled, is_refitted=refits))
+
+
+def _begin_starts(stages: Stages, planned: list[Start], patience: int) -> None:
+    """Tell that the starts begin: at least as many as the patience asks for, or all that are planned."""
+    n_likely = _n_likely(len(planned), patience)
+    stages.begin("starts", "start 1: first labels", n_likely, is_sure=n_likely == len(planned))
+
+
+def _n_likely(n_starts: int, patience: int) -> int:
+    """Return after how many starts the patience may end."""
+    return min(n_starts, patience + 1)
+
+
+def _count_entries(place: Place) -> int:
+    """Return the number of entries of all rows."""
+    if isinstance(place, Here):
+        return place.rows.nnz
+    return int(joined(place, row_entries, np.arange(place.n_rows)).sum())

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from mmpca import kernels
 from mmpca.counts import Counts
+from mmpca.stages import QUIET, Stages
 
 Array = NDArray[np.float64]
 Callback = Callable[[int], object]
@@ -149,12 +150,15 @@ class Runner:
         Threads that share the rows; the result does not depend on them.
     callback : callable, optional
         Called with the number of passes so far; a true answer ends this run and all that follow.
+    stages : Stages
+        Told of each pass as a step.
     """
 
-    def __init__(self, pool: Executor | None = None, callback: Callback | None = None) -> None:
+    def __init__(self, pool: Executor | None = None, callback: Callback | None = None, stages: Stages = QUIET) -> None:
         self.n_passes = 0
         self.is_stopped = False
         self.pool = pool
+        self.stages = stages
         self._callback = callback
 
     def __call__(self, problem: Problem, start: Mixture, limits: Limits) -> Fit:
@@ -167,6 +171,7 @@ class Runner:
         step, n_before = Stepper(problem, self.pool), self.n_passes
         mixture, fallback, least, change, length, longest = start, start, -np.inf, np.inf, 1.0, 1.0
         while self.n_passes - n_before < limits.max_passes and change >= limits.tol and not self.is_stopped:
+            n_told = self.n_passes
             once, objective = step(mixture, is_scored=True)
             if objective < least:
                 mixture, longest = fallback, max(1.0, length / GROWTH)
@@ -179,6 +184,7 @@ class Runner:
             leap, length = _leap(mixture, once, fallback, longest)
             mixture, _ = step(leap)
             self.n_passes += 3
+            self.stages.step(self.n_passes - n_told)
             self.is_stopped = self._callback is not None and bool(self._callback(self.n_passes))
         _, objective = step(mixture, is_scored=True)
         if objective < least:  # the last leap was not looked at yet

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from mmpca import kernels
 from mmpca.counts import Counts, no_rows
 from mmpca.places import ForRows, Here, Place, Rows, column_totals, in_threads, joined, pieces_of, row_entries, summed
+from mmpca.stages import QUIET, Stages
+from mmpca.topics import costs
 from mmpca.topics.em import (
     SMOOTHING,
     Array,
@@ -40,6 +42,7 @@ LEAST_PASSES = 60  # but not before so many
 GROUPED_ENTRIES = 40_000_000  # of the rows whose main directions are looked for
 REFINING_PASSES, GROUPED_PASSES = 3, 5  # over all rows, after a fit of some or from groups of rows
 REFINED_ENTRIES = 2**20  # of the rows whose shares are held at a time
+CHOOSING = ("topics: choosing a prior, pass {step}", costs.USUAL_SEARCH)
 SCALE = 2.0**20  # of expected counts, which are rounded so that their sums are exact in any order
 
 
@@ -66,11 +69,12 @@ def learn_topics(
     tol: float = FINAL.tol,
     n_threads: int = 1,
     callback: Callback | None = None,
+    stages: Stages = QUIET,
 ) -> Array:
     """Return topics (K, V) that mix to the rows, each row having shares of its own; see :func:`fit_lda`."""
     return fit_lda(
         rows, n_topics, rng=rng, row_prior=row_prior, smoothing=smoothing, n_init=n_init, max_passes=max_passes,
-        tol=tol, n_threads=n_threads, callback=callback,
+        tol=tol, n_threads=n_threads, callback=callback, stages=stages,
     ).beta  # fmt: skip
 
 
@@ -86,6 +90,7 @@ def fit_lda(
     tol: float = FINAL.tol,
     n_threads: int = 1,
     callback: Callback | None = None,
+    stages: Stages = QUIET,
 ) -> LDAFit:
     """Fit topics to rows.
 
@@ -114,9 +119,13 @@ def fit_lda(
         The result does not depend on it.
     callback : callable, optional
         Called with the number of passes so far; a true answer stops there.
+    stages : Stages
+        Told how far it is.
     """
     settings = Settings(row_prior, smoothing, n_init, max_passes, tol)
-    return fit_lda_at(Here(rows), n_topics, rng=rng, settings=settings, n_threads=n_threads, callback=callback)
+    return fit_lda_at(
+        Here(rows), n_topics, rng=rng, settings=settings, n_threads=n_threads, callback=callback, stages=stages
+    )
 
 
 class Settings(NamedTuple):
@@ -137,6 +146,7 @@ def fit_lda_at(
     settings: Settings | None = None,
     n_threads: int = 1,
     callback: Callback | None = None,
+    stages: Stages = QUIET,
 ) -> LDAFit:
     """Fit topics to rows wherever they are; see :func:`fit_lda`.
 
@@ -144,11 +154,12 @@ def fit_lda_at(
     Threads and the callback are for rows in this process.
     """
     with threads(n_threads) as pool:
-        run = Runner(pool, callback) if place.is_here else None
+        # Runs elsewhere have neither threads nor anybody to tell; stages know that they were sent.
+        run = Runner(pool, callback, stages) if place.is_here else Runner(stages=stages)
         return _fit_at(place.using(in_threads(pool)), n_topics, rng, settings or Settings(), run)
 
 
-def _fit_at(place: Place, n_topics: int, rng: np.random.Generator, settings: Settings, run: Runner | None) -> LDAFit:
+def _fit_at(place: Place, n_topics: int, rng: np.random.Generator, settings: Settings, run: Runner) -> LDAFit:
     every = np.arange(place.n_rows)
     entries = joined(place, row_entries, every)  # (N,)
     totals = place.total(column_totals, every)
@@ -156,19 +167,26 @@ def _fit_at(place: Place, n_topics: int, rng: np.random.Generator, settings: Set
     n_entries = max(SEARCH_WORK // n_topics, SEARCH_COVER * int(is_present.sum()))
     some = sampled(entries, n_entries, rng)
     if len(some) == place.n_rows:
+        run.stages.expect(costs.of_whole(int(entries.sum()), n_topics))
+        run.stages.begin("prior", *CHOOSING, is_sure=False)
         whole: LDAFit = place.together(_fit_whole, some, n_topics, is_present, settings, rng, run)
         return whole
     tried = _Tried(n_topics, is_present, settings)
-    if n_topics > 1 and place.n_rows >= 2 * len(some):
+    is_grouped = n_topics > 1 and place.n_rows >= 2 * len(some)
+    run.stages.expect(_expected(entries, some, tried, is_grouped=is_grouped))
+    if is_grouped:
         grouped = _grouped(place, some, entries, totals, tried, rng, run)
         if grouped is not None:
-            return grouped._replace(beta=_refined(place, grouped, tried, GROUPED_PASSES))
+            return grouped._replace(beta=_refined(place, grouped, tried, GROUPED_PASSES, run.stages))
+        run.stages.expect(_expected(entries, some, tried, is_grouped=False))
+    run.stages.begin("prior", *CHOOSING, is_sure=False)
     first, rng = place.together(_fit_first, some, tried, rng, run)  # that of the caller may be a copy elsewhere
     larger = sampled(entries, FINAL_WORK // n_topics, rng)
+    _begin_sample(run.stages, int(entries[larger].sum()), tried)
     fit = place.together(_fit_sample, larger, first, tried, run)
     if len(larger) == place.n_rows:
         return fit
-    return fit._replace(beta=_refined(place, fit, tried, REFINING_PASSES))
+    return fit._replace(beta=_refined(place, fit, tried, REFINING_PASSES, run.stages))
 
 
 class _Tried(NamedTuple):
@@ -190,22 +208,21 @@ def _fit_whole(
     is_present: NDArray[np.bool_],
     settings: Settings,
     rng: np.random.Generator,
-    run: Runner | None,
+    run: Runner,
 ) -> LDAFit:
     """Choose the row prior, and fit the topics."""
-    run = Runner() if run is None else run
     choice = _choose(rows, _Tried(n_topics, is_present, settings), rng, run)
     problem = Problem(rows, is_present, choice.row_prior, settings.smoothing)
+    run.stages.begin("topics", "topics: pass {step}", costs.USUAL_PASSES, is_sure=False)
     fit = run(problem, choice.mixture, Limits(settings.max_passes, settings.tol))
     beta = np.ascontiguousarray(fit.mixture.beta_rows.T)
     return LDAFit(beta, choice.row_prior, choice.score, choice.scores, run.n_passes, fit.converged)
 
 
 def _fit_first(
-    rows: Counts, tried: _Tried, rng: np.random.Generator, run: Runner | None
+    rows: Counts, tried: _Tried, rng: np.random.Generator, run: Runner
 ) -> tuple[LDAFit, np.random.Generator]:
     """Choose the row prior on some rows; return the topics that came with it, and the generator as it was left."""
-    run = Runner() if run is None else run
     choice = _choose(rows, tried, rng, run)
     beta = np.ascontiguousarray(choice.mixture.beta_rows.T)
     return LDAFit(beta, choice.row_prior, choice.score, choice.scores, run.n_passes, converged=False), rng
@@ -227,7 +244,7 @@ def _grouped(
     totals: Array,
     tried: _Tried,
     rng: np.random.Generator,
-    run: Runner | None,
+    run: Runner,
 ) -> LDAFit | None:
     """Return topics that start from the main directions of the other rows, if these show anything.
 
@@ -236,7 +253,7 @@ def _grouped(
     """
     others = np.delete(np.arange(place.n_rows), some)
     among = others[sampled(entries[others], GROUPED_ENTRIES, rng)]
-    counts = grouped_counts(place, among, totals, tried.n_topics, rng)
+    counts = grouped_counts(place, among, totals, tried.n_topics, rng, run.stages)
     problem = Problem(no_rows(place.n_features), tried.is_present, np.nan, tried.settings.smoothing)
     seed = int(rng.integers(2**63))
 
@@ -244,6 +261,7 @@ def _grouped(
         found: dict[float, float] = place.together(_fixed_scores, some, beta_rows, grid, seed, run)
         return found
 
+    run.stages.begin("scores", "topics: prior")
     beta_rows = topics_of(problem, counts)
     by_prior = scores(beta_rows, tried.grid)
     row_prior = max(by_prior, key=lambda prior: by_prior[prior])
@@ -251,28 +269,27 @@ def _grouped(
         return None
     fit = LDAFit(np.ascontiguousarray(beta_rows.T), row_prior, by_prior[row_prior], by_prior, 0, converged=False)
     sample = others[sampled(entries[others], FINAL_WORK // tried.n_topics, rng)]
+    _begin_sample(run.stages, int(entries[sample].sum()), tried)
     longer: LDAFit = place.together(_fit_sample, sample, fit, tried, run)
     score = scores(np.ascontiguousarray(longer.beta.T), (row_prior,))[row_prior]
     return longer._replace(score=score) if score > fit.score else fit
 
 
 def _fixed_scores(
-    rows: Counts, beta_rows: Array, grid: tuple[float, ...], seed: int, run: Runner | None
+    rows: Counts, beta_rows: Array, grid: tuple[float, ...], seed: int, run: Runner
 ) -> dict[float, float]:
     """Return the held-out score of topics that have not seen the rows under each row prior."""
     split = split_counts(rows, np.random.default_rng(seed))
-    pool = None if run is None else run.pool
-    shares = {prior: fitted_shares(split.kept, beta_rows, prior, pool=pool) for prior in grid}
+    shares = {prior: fitted_shares(split.kept, beta_rows, prior, pool=run.pool) for prior in grid}
     return {prior: held_out_score(split.held_out, theta, beta_rows.T) for prior, theta in shares.items()}
 
 
-def _fit_sample(rows: Counts, first: LDAFit, tried: _Tried, run: Runner | None) -> LDAFit:
+def _fit_sample(rows: Counts, first: LDAFit, tried: _Tried, run: Runner) -> LDAFit:
     """Go on from given topics on as many rows as a pass may have."""
-    run = Runner() if run is None else run
     n_before, settings = run.n_passes, tried.settings
     beta_rows = np.ascontiguousarray(first.beta.T)
     theta = fitted_shares(rows, beta_rows, first.row_prior, pool=run.pool)
-    limits = affordable(Limits(settings.max_passes, settings.tol), rows.nnz * len(first.beta), FINAL_EFFORT)
+    limits = _sample_limits(rows.nnz, tried)
     problem = Problem(rows, tried.is_present, first.row_prior, settings.smoothing)
     fit = run(problem, Mixture(theta, beta_rows), limits)
     beta = np.ascontiguousarray(fit.mixture.beta_rows.T)
@@ -280,17 +297,47 @@ def _fit_sample(rows: Counts, first: LDAFit, tried: _Tried, run: Runner | None) 
     return first._replace(beta=beta, n_passes=n_passes, converged=fit.converged)
 
 
-def _refined(place: Place, fit: LDAFit, tried: _Tried, n_passes: int) -> Array:
+def _sample_limits(n_entries: int, tried: _Tried) -> Limits:
+    """Return when EM on a sample ends."""
+    limits = Limits(tried.settings.max_passes, tried.settings.tol)
+    return affordable(limits, n_entries * tried.n_topics, FINAL_EFFORT)
+
+
+def _expected(entries: NDArray[np.int64], some: Rows, tried: _Tried, *, is_grouped: bool) -> dict[str, float]:
+    """Return the expected costs of the stages where `some` rows choose the prior."""
+    n_entries, n_scored, n_topics = int(entries.sum()), int(entries[some].sum()), tried.n_topics
+    n_sampled = max(1, min(n_entries, FINAL_WORK // n_topics))
+    n_passes, n_refining = _sample_limits(n_sampled, tried).max_passes, GROUPED_PASSES
+    before = costs.of_directions(min(n_entries, GROUPED_ENTRIES), n_scored, n_topics, len(tried.grid))
+    if not is_grouped:
+        before, n_refining = costs.of_first(n_scored, n_topics), REFINING_PASSES if n_sampled < n_entries else 0
+    return before | costs.of_sample(n_sampled, n_passes, n_entries, n_refining, n_topics)
+
+
+def _begin_sample(stages: Stages, n_entries: int, tried: _Tried) -> None:
+    """Tell that EM on a sample begins: of large data all passes are made, others settle before."""
+    n_passes = _sample_limits(n_entries, tried).max_passes
+    if n_passes <= costs.USUAL_PASSES:
+        stages.begin("sample", "topics: pass {step} of {n_steps} over a sample", n_passes)
+    else:
+        stages.begin("sample", "topics: pass {step} over a sample", costs.USUAL_PASSES, is_sure=False)
+
+
+def _refined(place: Place, fit: LDAFit, tried: _Tried, n_passes: int, stages: Stages) -> Array:
     """Return topics (K, V) after a few passes over all rows."""
     beta_rows, every = np.ascontiguousarray(fit.beta.T), np.arange(place.n_rows)
     problem = Problem(no_rows(place.n_features), tried.is_present, fit.row_prior, tried.settings.smoothing)
-    for _ in range(n_passes):
-        counts = place.total(expected_topics, every, shared=(beta_rows, fit.row_prior))
+    stages.begin("refining", "topics: all rows", n_passes * place.n_rows)
+    for number in range(n_passes):
+        stages.reach(number * place.n_rows, f"topics: pass {number + 1} of {n_passes} over all rows")
+        counts = place.total(expected_topics, every, shared=(beta_rows, fit.row_prior, stages))
         beta_rows = topics_of(problem, counts / SCALE)
     return np.ascontiguousarray(beta_rows.T)
 
 
-def expected_topics(part: Counts, rows: Rows, beta_rows: Array, row_prior: float, for_rows: ForRows) -> Array:
+def expected_topics(
+    part: Counts, rows: Rows, beta_rows: Array, row_prior: float, stages: Stages, for_rows: ForRows
+) -> Array:
     """Return the expected counts of topics in features, (V, K), times `SCALE`, of all rows of a part.
 
     The shares of a part of the rows are held at a time.
@@ -301,6 +348,7 @@ def expected_topics(part: Counts, rows: Rows, beta_rows: Array, row_prior: float
         for first, last in row_parts(piece, -(-piece.nnz // REFINED_ENTRIES)):
             theta = fitted_shares(piece.take(slice(first, last)), beta_rows, row_prior)
             kernels.gather_topics(piece, first, last, theta, beta_rows, SCALE, counts)
+            stages.step(last - first)
 
     return summed(add, pieces_of(part, rows), beta_rows.shape, for_rows)
 

@@ -8,13 +8,21 @@ from numpy.typing import NDArray
 from mmpca import kernels
 from mmpca.counts import Counts
 from mmpca.places import Rows, in_threads
+from mmpca.stages import QUIET, Stages
 from mmpca.topics.em import threads
 
 Array = NDArray[np.float64]
 
 
 def topic_shares(
-    rows: Counts, beta: Array, *, prior: float, tol: float = 1e-6, max_iter: int = 200, n_threads: int = 1
+    rows: Counts,
+    beta: Array,
+    *,
+    prior: float,
+    tol: float = 1e-6,
+    max_iter: int = 200,
+    n_threads: int = 1,
+    stages: Stages = QUIET,
 ) -> Array:
     """Return the expected topic shares of each row, the topics held fixed.
 
@@ -29,6 +37,8 @@ def topic_shares(
         The fixed point of a row stops when no parameter changes by more than `tol` of the row's total.
     n_threads : int
         The result does not depend on it.
+    stages : Stages
+        Told of each row as a step.
 
     Returns
     -------
@@ -40,6 +50,7 @@ def topic_shares(
 
     def fold_in(some: Rows) -> None:
         kernels.fold_in(rows, some, beta_rows, float(prior), tol, max_iter, gamma)
+        stages.step(len(some))
 
     with threads(n_threads) as pool:
         in_threads(pool)(fold_in, np.arange(rows.n_rows))

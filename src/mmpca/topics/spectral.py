@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from mmpca import kernels
 from mmpca.counts import Counts
 from mmpca.places import ForRows, Place, Rows, pieces_of, summed
+from mmpca.stages import QUIET, Stages
 
 Array = NDArray[np.float64]
 
@@ -24,7 +25,14 @@ N_INIT = 3  # of k-means
 EXACT_BITS = 52  # whole numbers below 2**52 are summed exactly in any order
 
 
-def grouped_counts(place: Place, among: Rows, column_totals: Array, n_topics: int, rng: np.random.Generator) -> Array:
+def grouped_counts(
+    place: Place,
+    among: Rows,
+    column_totals: Array,
+    n_topics: int,
+    rng: np.random.Generator,
+    stages: Stages = QUIET,
+) -> Array:
     """Return the summed counts (V, K) of groups of rows that are alike in their main directions.
 
     Parameters
@@ -38,14 +46,24 @@ def grouped_counts(place: Place, among: Rows, column_totals: Array, n_topics: in
         Number of groups.
     rng : Generator
         Draws the start of the iteration, and the rows that k-means sees.
+    stages : Stages
+        Told of each pass.
     """
-    directions = main_directions(place, among, column_totals, n_topics, rng)
+    directions = main_directions(place, among, column_totals, n_topics, rng, stages)
+    stages.begin("groups", "topics: groups of rows")
     some = np.sort(rng.choice(among, min(GROUPED_ROWS, len(among)), replace=False))
     centres = place.together(group_centres, some, directions, n_topics, int(rng.integers(2**31)))
     return place.total(nearest_sums, among, shared=(directions, centres))
 
 
-def main_directions(place: Place, among: Rows, column_totals: Array, n_topics: int, rng: np.random.Generator) -> Array:
+def main_directions(
+    place: Place,
+    among: Rows,
+    column_totals: Array,
+    n_topics: int,
+    rng: np.random.Generator,
+    stages: Stages = QUIET,
+) -> Array:
     """Return a basis (V, K - 1) whose product with the profile of a row places it among the others.
 
     The basis is of the leading singular vectors, but for the first, of the counts divided by the roots of their rows'
@@ -57,8 +75,10 @@ def main_directions(place: Place, among: Rows, column_totals: Array, n_topics: i
     span = rng.standard_normal((len(weight), n_topics + SPARE_DIRECTIONS)) * is_present[:, None]
     with threadpool_limits(1, user_api="blas"):  # the number of its threads would decide the order of sums
         span = np.linalg.qr(span)[0]
-        for _ in range(N_PASSES):
-            image = _image(place, among, weight, span, int(column_totals.max()))
+        stages.begin("directions", "topics: main directions", N_PASSES * len(among))
+        for number in range(N_PASSES):
+            stages.reach(number * len(among), f"topics: main directions, pass {number + 1} of {N_PASSES}")
+            image = _image(place, among, weight, span, int(column_totals.max()), stages)
             span, last = np.linalg.qr(image)[0], span
         # Directions within the last span, the leading ones first.
         values, turn = np.linalg.eigh(last.T @ image)
@@ -66,23 +86,24 @@ def main_directions(place: Place, among: Rows, column_totals: Array, n_topics: i
         return np.ascontiguousarray(weight * (last @ turn[:, leading]))
 
 
-def _image(place: Place, among: Rows, weight: Array, span: Array, largest_total: int) -> Array:
+def _image(place: Place, among: Rows, weight: Array, span: Array, largest_total: int, stages: Stages) -> Array:
     """Return the product of the weighed rows, transposed, and of these with vectors (V, D)."""
     basis = np.ascontiguousarray(weight * span)
     # What a row adds is rounded to whole numbers of such a unit that no sum is too large to be exact.
     exponent = EXACT_BITS - np.ceil(np.log2(largest_total * np.abs(basis).max()))
     scale = float(2.0**exponent)
-    return weight * (place.total(products, among, shared=(basis, scale)) / scale)
+    return weight * (place.total(products, among, shared=(basis, scale, stages)) / scale)
 
 
 # --- what is called where the rows are ------------------------------------------------------------------------------
 
 
-def products(part: Counts, rows: Rows, basis: Array, scale: float, for_rows: ForRows) -> Array:
+def products(part: Counts, rows: Rows, basis: Array, scale: float, stages: Stages, for_rows: ForRows) -> Array:
     """Return the sums over rows of count times the mean of `basis` over the row, (V, D), in units of 1 / scale."""
 
     def add(some: Rows, counts: Array) -> None:
         kernels.gather_products(part, some, basis, scale, counts)
+        stages.step(len(some))
 
     return summed(add, pieces_of(part, rows), basis.shape, for_rows)
 

@@ -1,0 +1,85 @@
+"""What a search costs, stage by stage, before it begins, and how far it is: to tell how long it will take.
+
+The unit is that of `mmpca.topics.costs`, and the multiples were measured on the same data.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from mmpca import engine
+from mmpca.model.starts import Callback
+from mmpca.stages import Stages
+
+SHARES = 13.0  # an entry times a topic
+BUILDING, FINISHING, REFIT = 47.0, 32.0, 44.0  # cluster x topic x feature: of a start, the search of all rows, the end
+CLIMBING = 1.4  # an entry times a cluster or topic, over all epochs
+CARRYING = 1.1  # an entry times a cluster
+DISPERSION = 22.0  # an entry
+BUILT = 0.35  # share of a search that is done when its first epoch begins
+USUAL_EPOCHS = 4
+
+
+class Sizes(NamedTuple):
+    """What costs depend on."""
+
+    n_entries: int
+    n_features: int
+    n_clusters: int
+    n_topics: int
+
+    @property
+    def table(self) -> int:
+        """Numbers of all topics in all clusters and features."""
+        return self.n_clusters * self.n_topics * self.n_features
+
+    @property
+    def climb(self) -> float:
+        """Cost of the epochs of a search."""
+        return CLIMBING * self.n_entries * (self.n_clusters + self.n_topics)
+
+
+def search_costs(sizes: Sizes, n_starts: int, *, sampled: float | None = None, is_refitted: bool) -> dict[str, float]:
+    """Return the costs of all stages after the topics.
+
+    Parameters
+    ----------
+    sizes : Sizes
+    n_starts : int
+        Starts that are likely to be made.
+    sampled : float, optional
+        Share of the rows that starts are tried on, if not all: the search goes on with all rows then.
+    is_refitted : bool
+        Whether topics are estimated anew at the end.
+    """
+    some = sizes if sampled is None else sizes._replace(n_entries=int(sampled * sizes.n_entries))
+    found = {
+        "shares": SHARES * some.n_entries * sizes.n_topics,
+        "starts": n_starts * (BUILDING * sizes.table + some.climb),
+    }
+    if sampled is not None:
+        found["carrying"] = CARRYING * sizes.n_entries * sizes.n_clusters
+        found["search"] = FINISHING * sizes.table + sizes.climb
+    if is_refitted:
+        found["refit"] = REFIT * sizes.table
+    return found | {"dispersion": DISPERSION * sizes.n_entries}
+
+
+def watched(callback: Callback | None, stages: Stages, *, of_all: bool = False) -> Callback | None:
+    """Return a callback that also tells stages of each block; a start is a step, and so is the search of all rows."""
+    if not stages.is_heard:
+        return callback
+
+    def tell(number: int, now: engine.Progress) -> object:
+        what = "all rows" if of_all else f"start {number + 1}"
+        text = f"{what}, epoch {now.epoch}, {now.n_moves:,} moves, bound {now.bound:,.1f}"
+        stages.reach(_share(now) + (0 if of_all else number), text)
+        return None if callback is None else callback(number, now)
+
+    return tell
+
+
+def _share(now: engine.Progress) -> float:
+    """Return about how much of a search is done, which may end after any epoch."""
+    n_epochs = now.epoch - 1 + now.n_done / now.n_rows
+    return float(BUILT + (1 - BUILT) * (1 - 0.25 ** (n_epochs / USUAL_EPOCHS)))
