@@ -119,6 +119,23 @@ def test_after_the_usual_number_of_steps_a_quarter_of_the_stage_is_expected_to_c
     assert told[-1][2:] == (pytest.approx(0.8), pytest.approx(25.0))
 
 
+def test_a_stage_goes_by_its_own_pace_when_a_part_of_it_is_done(stages, clock, told):
+    stages.expect({"topics": 10.0, "starts": 2.0, "refit": 5.0})
+    stages.begin("topics", "topics")
+    clock.now += 10
+    stages.begin("starts", "start {step}", 2)
+    clock.now += 60  # where one was expected to take one
+    stages.step(0.1)
+    assert told[-1].seconds_left == pytest.approx(70 / 10.1 * 6.9)
+    stages.step(0.9)
+    assert told[-1].seconds_left == pytest.approx(60 + 70 / 11 * 5)
+    assert told[-1].share == told[-2].share == pytest.approx(10.1 / 17)  # it seemed to be more, and does not fall
+    clock.now += 300
+    stages.step(0.9)
+    left = 0.1 * 360 / 1.9 + 370 / 11.9 * 5
+    assert told[-1][2:] == (pytest.approx(370 / (370 + left)), pytest.approx(left))
+
+
 def test_nothing_is_said_of_the_time_left_while_there_is_too_little_to_go_by(stages, clock, told):
     stages.expect({"long": 1.0})
     stages.begin("long", "long", 1000)

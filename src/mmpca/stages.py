@@ -1,7 +1,8 @@
 """How far a fit is, and about how long it will take.
 
 A fit goes through stages whose costs can be told beforehand from the sizes of the data, though not how fast they will
-be paid here. The time that those have taken which are done, over their cost, tells what those to come will take.
+be paid here. The time that those have taken which are done, over their cost, tells what those to come will take; of the
+present stage its own pace does, as soon as a part of it is done: how hard a search is, no size tells.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 LEAST_SECONDS, LEAST_SHARE = 2.0, 0.02  # of a fit, before which nothing is said of the time that is left
+OWN_PACE = 0.25  # of a stage's steps, after which it goes by its own pace
 UNSURE_REST = 0.25  # share of a stage that is expected to come when it has made its usual number of steps
 
 
@@ -37,6 +39,7 @@ class _Present:
     cost: float
     n_steps: float
     is_sure: bool
+    began: float
     steps: float = 0.0
 
     @property
@@ -47,8 +50,13 @@ class _Present:
     @property
     def to_come(self) -> float:
         """Expected cost of the steps to come."""
+        return self.cost * self.rest
+
+    @property
+    def rest(self) -> float:
+        """Steps to come, as a share of the number that was expected."""
         share = self.steps / self.n_steps
-        return self.cost * (max(0.0, 1.0 - share) if self.is_sure else UNSURE_REST**share)
+        return max(0.0, 1.0 - share) if self.is_sure else UNSURE_REST**share
 
     @property
     def line(self) -> str:
@@ -72,7 +80,7 @@ class Stages:
     Examples
     --------
     >>> told = []
-    >>> stages = Stages(told.append, clock=iter([0, 0, 30, 40]).__next__)
+    >>> stages = Stages(told.append, clock=iter([0, 0, 0, 30]).__next__)
     >>> stages.expect({"topics": 3.0, "search": 1.0})
     >>> stages.begin("topics", "pass {step} of {n_steps}", 2)
     >>> stages.step()
@@ -122,7 +130,7 @@ class Stages:
             left_out = names[: names.index(name)] if name in names else []
             for other in left_out:
                 del self._planned[other]
-            self._present = _Present(name, text, self._planned.pop(name, 0.0), n_steps, is_sure)
+            self._present = _Present(name, text, self._planned.pop(name, 0.0), n_steps, is_sure, self._clock())
             self._tell(self._present)
 
     def step(self, n_steps: float = 1) -> None:
@@ -153,14 +161,24 @@ class Stages:
 
     def _tell(self, present: _Present) -> None:
         """Tell the listener of the present stage; the lock is held, so that shares arrive in their order."""
-        spent, to_come = self._spent + present.spent, present.to_come + sum(self._planned.values())
+        elapsed, spent = self._clock() - self._began, self._spent + present.spent
+        to_come = present.to_come + sum(self._planned.values())
         share = spent / (spent + to_come) if spent > 0 else 0.0
+        left = self._seconds_left(present, elapsed, spent) if elapsed > 0 and spent > 0 else None
+        if left is not None:
+            share = elapsed / (elapsed + left)
         self._share = max(self._share, share)
-        elapsed = self._clock() - self._began
         is_known = elapsed >= LEAST_SECONDS and share >= LEAST_SHARE
-        left = elapsed / spent * to_come if is_known else None
         if self._listener is not None:
-            self._listener(Stage(present.name, present.line, self._share, left))
+            self._listener(Stage(present.name, present.line, self._share, left if is_known else None))
+
+    def _seconds_left(self, present: _Present, elapsed: float, spent: float) -> float:
+        """Return the time that the present stage and those to come will take."""
+        pace = elapsed / spent
+        own = pace * present.to_come
+        if present.steps >= OWN_PACE * present.n_steps:
+            own = (elapsed + self._began - present.began) * present.n_steps / present.steps * present.rest
+        return own + pace * sum(self._planned.values())
 
 
 QUIET = Stages()

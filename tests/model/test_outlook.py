@@ -102,7 +102,7 @@ def test_costs_grow_with_the_sizes_that_they_depend_on():
 
 def test_a_search_comes_near_its_end_with_every_epoch_and_never_there():
     told = []
-    stages = Stages(told.append)
+    stages = Stages(told.append, clock=lambda: 0.0)
     stages.expect({"starts": 1.0})
     stages.begin("starts", "starts", 2)
     tell = watched(None, stages)
@@ -115,6 +115,18 @@ def test_a_search_comes_near_its_end_with_every_epoch_and_never_there():
     assert shares[-1] == pytest.approx(0.5, abs=0.01)
     tell(1, engine.Progress(1, 0, 100, 0, -1.0))
     assert told[-1].share == pytest.approx((1 + 0.35) / 2)
+
+
+def test_starts_side_by_side_count_each_for_what_it_has_done():
+    told = []
+    stages = Stages(told.append, clock=lambda: 0.0)
+    stages.expect({"starts": 1.0})
+    stages.begin("starts", "starts", 4)
+    tell = watched(None, stages, n_at_once=2)
+    first = engine.Progress(1, 0, 100, 0, -1.0)
+    for number, expected in ((0, 0.35), (1, 0.7), (2, 1.7)):
+        tell(number, first)
+        assert told[-1].share == pytest.approx(expected / 4)
 
 
 def test_who_has_no_listener_keeps_the_callback():

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Column
 
 from mmpca.cli import screen
 from mmpca.cli.lines import Lines
@@ -74,11 +75,12 @@ class StageLines:
 def _bar(console: Console) -> Iterator[Listener]:
     """Show a bar of the whole fit, what it does, and the time that it has taken and will take."""
     columns = (
-        BarColumn(bar_width=24),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-        TextColumn("{task.description}", style="dim"),
+        BarColumn(bar_width=16, table_column=Column(min_width=16)),
+        TextColumn("{task.percentage:>3.0f} %", table_column=Column(min_width=5)),
+        TimeElapsedColumn(table_column=Column(min_width=7)),
+        TextColumn("{task.fields[left]}", table_column=Column(min_width=16)),
+        # Where the terminal is narrow, the end of this is cut off.
+        TextColumn("{task.description}", style="dim", table_column=Column(no_wrap=True)),
     )
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=FULL_BAR, left="")

@@ -65,15 +65,21 @@ def search_costs(sizes: Sizes, n_starts: int, *, sampled: float | None = None, i
     return found | {"dispersion": DISPERSION * sizes.n_entries}
 
 
-def watched(callback: Callback | None, stages: Stages, *, of_all: bool = False) -> Callback | None:
-    """Return a callback that also tells stages of each block; a start is a step, and so is the search of all rows."""
+def watched(callback: Callback | None, stages: Stages, *, n_at_once: int = 1, of_all: bool = False) -> Callback | None:
+    """Return a callback that also tells stages of each block; a start is a step, and so is the search of all rows.
+
+    Of `n_at_once` starts side by side, those that began before the last so many have ended.
+    """
     if not stages.is_heard:
         return callback
+    shares: dict[int, float] = {}  # of the starts that have begun
 
     def tell(number: int, now: engine.Progress) -> object:
         what = "all rows" if of_all else f"start {number + 1}"
         text = f"{what}, epoch {now.epoch}, {now.n_moves:,} moves, bound {now.bound:,.1f}"
-        stages.reach(_share(now) + (0 if of_all else number), text)
+        shares[number] = _share(now)
+        n_ended = 0 if of_all else max(0, max(shares) + 1 - n_at_once)
+        stages.reach(n_ended + sum(share for other, share in shares.copy().items() if other >= n_ended), text)
         return None if callback is None else callback(number, now)
 
     return tell

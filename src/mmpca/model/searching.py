@@ -148,7 +148,8 @@ def search_rows(
         shares = topic_shares(rows, common.beta, prior=common.alpha, n_threads=n_threads, stages=stages)
     task = starts.Task(rows, *common, shares, few_moves=few_moves)
     _begin_starts(stages, planned, patience)
-    searches = starts.Searches(task, planned, patience, watched(callback, stages))
+    n_at_once = starts.n_side_by_side(rows.n_rows, len(planned), n_threads)
+    searches = starts.Searches(task, planned, patience, watched(callback, stages, n_at_once=n_at_once))
     outcomes = searches.run(n_threads)
     return Searched(outcomes, searches.interrupted)
 

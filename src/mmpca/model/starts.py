@@ -228,6 +228,11 @@ def _is_better(bounds: Sequence[float], at: int) -> bool:
     return bounds[at] > best + SAME_BOUND * abs(best)
 
 
+def n_side_by_side(n_rows: int, n_starts: int, n_threads: int) -> int:
+    """Return how many searches run at a time: of many rows each has enough for all threads, which then end together."""
+    return 1 if n_rows > SHARED_ROWS else min(n_threads, n_starts)
+
+
 class Searches:
     """Searches from several starts, some at a time in threads.
 
@@ -243,8 +248,7 @@ class Searches:
 
     def run(self, n_threads: int) -> list[Outcome]:
         """Return the outcomes, at least one unless Ctrl-C came before there was any: then it goes on upwards."""
-        # Of many rows each search has enough for all threads, which then end together.
-        n_parallel = 1 if self.task.rows.n_rows > SHARED_ROWS else min(n_threads, len(self.starts))
+        n_parallel = n_side_by_side(self.task.rows.n_rows, len(self.starts), n_threads)
         outcomes: list[Outcome] = []
         try:
             if n_parallel == 1:
