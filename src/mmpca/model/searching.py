@@ -149,7 +149,12 @@ def search_rows(
     task = starts.Task(rows, *common, shares, few_moves=few_moves)
     _begin_starts(stages, planned, patience)
     n_at_once = starts.n_side_by_side(rows.n_rows, len(planned), n_threads)
-    searches = starts.Searches(task, planned, patience, watched(callback, stages, n_at_once=n_at_once))
+
+    def on_start(number: int) -> None:
+        stages.reach(max(0, number + 1 - n_at_once), f"start {number + 1}: first labels")
+
+    watch = watched(callback, stages, n_at_once=n_at_once)
+    searches = starts.Searches(task, planned, patience, watch, on_start)
     outcomes = searches.run(n_threads)
     return Searched(outcomes, searches.interrupted)
 

@@ -238,11 +238,20 @@ class Searches:
 
     The outcomes come in the order of the starts and do not depend on the number of threads: those beyond the start
     where the patience ended are thrown away if they had begun. `callback` is called with the number of the start and
-    its progress; a true answer stops all of them, and so does Ctrl-C, which leaves those that had begun.
+    its progress, `on_start` with the number when it begins; a true answer of the first stops all of them, and so does
+    Ctrl-C, which leaves those that had begun.
     """
 
-    def __init__(self, task: Task, starts: Sequence[Start], patience: int, callback: Callback | None = None) -> None:
+    def __init__(
+        self,
+        task: Task,
+        starts: Sequence[Start],
+        patience: int,
+        callback: Callback | None = None,
+        on_start: Callable[[int], object] | None = None,
+    ) -> None:
         self.task, self.starts, self.patience, self.callback = task, starts, patience, callback
+        self.on_start = on_start
         self.interrupted = False
         self._stop = threading.Event()
 
@@ -301,6 +310,8 @@ class Searches:
                 self._stop.set()
             return self._stop.is_set()
 
+        if self.on_start is not None:
+            self.on_start(number)
         outcome = search_from(self.task, self.starts[number], n_threads=n_threads, callback=watch)
         if outcome.run.interrupted:
             self._stop.set()
