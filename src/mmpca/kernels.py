@@ -1080,32 +1080,62 @@ def _mean_of(rows, i, basis, mean):
 
 
 @_jit_sums()
-def fit_shares(rows, first, last, beta_rows, row_prior, tol, max_iter, theta):
-    """Repeat the step of :func:`em_block` for each row alone, the topics held fixed, from equal shares; in place."""
+def fit_shares(rows, first, last, beta_rows, row_prior, tol, max_iter, own, theta):
+    """Repeat the step of :func:`em_block` for each row alone, the topics held fixed, from equal shares; in place.
+
+    `own` (n, K) is work space for rows of up to n entries; its type is that of the arithmetic.
+    """
     n_topics = beta_rows.shape[1]
-    s = np.empty(n_topics)
+    real = own.dtype.type
+    count = np.empty(len(own), own.dtype)
+    share = np.empty(n_topics, own.dtype)
+    s = np.empty(n_topics, own.dtype)
     for i in range(first, last):
-        for k in range(n_topics):
-            theta[i, k] = 1.0 / n_topics
+        n_known, length = gather_row(rows, i, beta_rows, own, count)
+        scale = real(1.0 / (length + n_topics * row_prior))
+        fill(share, real(1.0 / n_topics))
         for _ in range(max_iter):
-            fill(s, 0.0)
-            length = 0.0
-            for p in range(rows.indptr[i], rows.indptr[i + 1]):
-                v = rows.indices[p]
-                mixture = 0.0
+            fill(s, real(0.0))
+            for j in range(n_known):
+                mixture = real(0.0)
                 for k in range(n_topics):
-                    mixture += theta[i, k] * beta_rows[v, k]
-                if mixture > 0.0:  # a feature that no topic knows says nothing
-                    length += rows.data[p]
-                    for k in range(n_topics):
-                        s[k] += rows.data[p] / mixture * beta_rows[v, k]
-            change = 0.0
+                    mixture += share[k] * own[j, k]
+                ratio = count[j] / mixture
+                for k in range(n_topics):
+                    s[k] += ratio * own[j, k]
+            change = real(0.0)
             for k in range(n_topics):
-                new = (row_prior + theta[i, k] * s[k]) / (length + n_topics * row_prior)
-                change = max(change, abs(new - theta[i, k]))
-                theta[i, k] = new
+                new = (real(row_prior) + share[k] * s[k]) * scale
+                change = max(change, abs(new - share[k]))
+                share[k] = new
             if change <= tol:
                 break
+        total = 0.0  # in double precision: shares sum to one
+        for k in range(n_topics):
+            total += share[k]
+        for k in range(n_topics):
+            theta[i, k] = share[k] / total
+
+
+@_inner_sums()
+def gather_row(rows, i, beta_rows, own, count):
+    """Write the counts of a row into `count` and their topics into `own`; return how many, and their sum.
+
+    A feature that no topic knows says nothing, and is left out.
+    """
+    n_known = 0
+    length = 0.0
+    for p in range(rows.indptr[i], rows.indptr[i + 1]):
+        v = rows.indices[p]
+        known = 0.0
+        for k in range(beta_rows.shape[1]):
+            own[n_known, k] = beta_rows[v, k]
+            known += beta_rows[v, k]
+        if known > 0.0:
+            count[n_known] = rows.data[p]
+            length += rows.data[p]
+            n_known += 1
+    return n_known, length
 
 
 @_jit_sums()

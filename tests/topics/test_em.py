@@ -139,6 +139,15 @@ def test_fitted_shares_are_where_a_step_leaves_them(row_prior):
     np.testing.assert_allclose(step.theta, theta, atol=1e-9)
 
 
+def test_single_precision_loses_nothing_beside_the_tolerance(monkeypatch):
+    problem, mixture = random_problem(7, n_rows=200)
+    single = em.fitted_shares(problem.rows, mixture.beta_rows, 0.5)
+    monkeypatch.setattr(em, "LEAST_SINGLE_TOL", np.inf)
+    double = em.fitted_shares(problem.rows, mixture.beta_rows, 0.5)
+    assert 0 < np.abs(single - double).max() < 1e-6  # the tolerance is 1e-3
+    np.testing.assert_allclose(single.sum(axis=1), 1.0, rtol=1e-12)
+
+
 def test_each_row_has_the_shares_that_it_has_alone():
     problem, mixture = random_problem(5, n_rows=20)
     together = em.fitted_shares(problem.rows, mixture.beta_rows, 0.5)

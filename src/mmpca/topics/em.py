@@ -33,6 +33,7 @@ SMOOTHING = 0.05
 MAX_PARTS = 8  # of the rows, each with sums of its own: so many threads are of use
 PART_ENTRIES = 2**14  # at least, so that a part is worth its sums
 GROWTH = 4.0  # of the longest leap while leaps succeed
+LEAST_SINGLE_TOL = 1e-4  # of shares, from which on they are fitted in single precision
 LEAST_KEPT = 0.01  # of a probability, however far a leap would take it
 
 
@@ -231,10 +232,14 @@ def fitted_shares(
     A row stops when no share changes by more than `tol`; by default where it is good enough to start from. Features
     that no topic knows are passed over; a row without others has equal shares.
     """
-    theta = np.empty((rows.n_rows, beta_rows.shape[1]))
+    n_topics, longest = beta_rows.shape[1], int(np.diff(rows.indptr).max(initial=0))
+    theta = np.empty((rows.n_rows, n_topics))
+    # Single precision moves half the memory, and its rounding is nothing beside such a tolerance.
+    topics = beta_rows.astype(np.float32) if tol >= LEAST_SINGLE_TOL else beta_rows
 
     def part(ends: tuple[int, int]) -> None:
-        kernels.fit_shares(rows, *ends, beta_rows, row_prior, tol, max_iter, theta)
+        own = np.empty((longest, n_topics), dtype=topics.dtype)
+        kernels.fit_shares(rows, *ends, topics, row_prior, tol, max_iter, own, theta)
 
     list((map if pool is None else pool.map)(part, row_parts(rows, MAX_PARTS)))
     return theta
