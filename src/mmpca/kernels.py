@@ -1100,9 +1100,10 @@ def fit_shares(rows, first, last, beta_rows, row_prior, tol, max_iter, own, thet
                 mixture = real(0.0)
                 for k in range(n_topics):
                     mixture += share[k] * own[j, k]
-                ratio = count[j] / mixture
-                for k in range(n_topics):
-                    s[k] += ratio * own[j, k]
+                if mixture > 0.0:  # it may be too small a number
+                    ratio = count[j] / mixture
+                    for k in range(n_topics):
+                        s[k] += ratio * own[j, k]
             change = real(0.0)
             for k in range(n_topics):
                 new = (real(row_prior) + share[k] * s[k]) * scale
@@ -1142,29 +1143,28 @@ def gather_row(rows, i, beta_rows, own, count):
 def fold_in(rows, block, beta_rows, alpha, tol, max_iter, gamma):
     """Write the parameters of q(theta_i) of each row of `block`, the topics held fixed, into `gamma` (N, K)."""
     n_topics = beta_rows.shape[1]
+    longest = 0
+    for i in block:
+        longest = max(longest, rows.indptr[i + 1] - rows.indptr[i])
+    own = np.empty((longest, n_topics))
+    count = np.empty(longest)
     weight = np.empty(n_topics)
     s = np.empty(n_topics)
     for i in block:
-        length = 0.0
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            known = 0.0
-            for k in range(n_topics):
-                known += beta_rows[rows.indices[p], k]
-            if known > 0.0:
-                length += rows.data[p]
+        n_known, length = gather_row(rows, i, beta_rows, own, count)
         for k in range(n_topics):
             gamma[i, k] = alpha + length / n_topics
         for _ in range(max_iter):
             topic_weights(gamma[i], weight)
             fill(s, 0.0)
-            for p in range(rows.indptr[i], rows.indptr[i + 1]):
-                v = rows.indices[p]
+            for j in range(n_known):
                 mixture = 0.0
                 for k in range(n_topics):
-                    mixture += weight[k] * beta_rows[v, k]
-                if mixture > 0.0:  # a feature that no topic knows says nothing
+                    mixture += weight[k] * own[j, k]
+                if mixture > 0.0:  # it may be too small a number
+                    ratio = count[j] / mixture
                     for k in range(n_topics):
-                        s[k] += rows.data[p] / mixture * beta_rows[v, k]
+                        s[k] += ratio * own[j, k]
             largest = 0.0
             for k in range(n_topics):
                 s[k] = alpha + s[k] * weight[k]
