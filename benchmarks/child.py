@@ -147,6 +147,7 @@ if __name__ == "__main__":
         tasks = {
             "fit-threads": scale_tasks.fit_threads,
             "fit-processes": scale_tasks.fit_processes,
+            "fit-corpus": scale_tasks.fit_corpus,
             "pass-lda": scale_tasks.pass_lda,
             "pass-kmeans": scale_tasks.pass_kmeans,
         }

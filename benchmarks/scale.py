@@ -23,6 +23,7 @@ from scipy import sparse
 from measure import Limits, Row, in_fresh_process
 from mmpca.io import CountTable, write_counts
 from mmpca.simulate import simulate_mmpca, sparse_topics
+from scale_model import Sizes, fitted_lines, table_of_clusters, table_of_lines
 
 RESULTS = Path(__file__).with_name("results")
 WIDTH = 160
@@ -39,6 +40,8 @@ WAYS = {
 # What two threads or processes are compared with, and by how much they have to be faster.
 ALONE = {"2 threads": ("1 thread", 1.6), "2 processes": ("1 process", 1.4)}
 RIVALS = {"online LDA, one pass": "lda", "mini-batch k-means, one pass": "kmeans"}
+CORPUS = "corpus"  # the engine's, whose fit is compared with ten iterations of LDA
+CORPUS_ROWS = 20_000
 
 
 class Run(NamedTuple):
@@ -53,17 +56,31 @@ def main() -> None:
     """Run what is asked for, print the tables and store them."""
     options = parse()
     sizes = options.rows or (*SIZES, *([MILLION] if options.long else []))
-    runs: list[Run] = []
+    runs = earlier(options.after)
     with tempfile.TemporaryDirectory() as scratch:
-        for n_rows in sizes:
+        wanted = [name for name in WAYS | RIVALS if not options.only or name in options.only]
+        for n_rows in sizes if wanted else ():
             folder = draw((options.data or Path(scratch)) / f"rows-{n_rows}", n_rows)
-            for name in options.only or [*WAYS, *RIVALS]:
+            for name in wanted:
                 Console(stderr=True).print(f"{n_rows:,} rows, {name} ...")
                 runs.append(Run(n_rows, name, run(folder, name, options)))
                 store(runs)
+    if not options.only or CORPUS in options.only:
+        runs.append(Run(CORPUS_ROWS, CORPUS, in_fresh_process("fit-corpus", environment=ONE_THREAD)))
+    show(runs)
+
+
+def show(runs: list[Run]) -> None:
+    """Print the tables, and where the numbers are kept."""
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     console.print(table_of_runs(runs))
     console.print(table_of_rows(judged(runs)))
+    alone = [one.numbers for one in runs if one.name == "1 thread"]
+    if len(alone) > 1:
+        sizes = Sizes(N_FEATURES, N_GROUPS, N_GROUPS)
+        lines = fitted_lines(alone)
+        console.print(table_of_lines(lines, alone, sizes))
+        console.print(table_of_clusters(lines, sizes))
     print(f"written to {store(runs).name} in benchmarks/results")
 
 
@@ -72,12 +89,18 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--long", action="store_true", help="a million rows as well")
     parser.add_argument("--rows", type=int, action="append", help="so many rows instead; may be repeated")
-    parser.add_argument("--only", action="append", choices=[*WAYS, *RIVALS], help="this alone; may be repeated")
+    parser.add_argument("--only", action="append", choices=[*WAYS, *RIVALS, CORPUS], help="this alone; may be repeated")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="where drawn counts are kept for the next time")
+    parser.add_argument("--after", type=Path, metavar="FILE", help="add to the runs of this file of results")
     parser.add_argument(
         "--rival-rows", type=int, default=100_000, help="rivals make their pass over so many rows at the most"
     )
     return parser.parse_args()
+
+
+def earlier(path: Path | None) -> list[Run]:
+    """Return the runs of an earlier time."""
+    return [] if path is None else [Run(**one) for one in json.loads(path.read_text(encoding="utf-8"))]
 
 
 def draw(folder: Path, n_rows: int) -> Path:
@@ -137,6 +160,13 @@ def judged(runs: list[Run]) -> list[Row]:
     found = {(one.n_rows, one.name): one.numbers for one in runs}
     rows = []
     for (n_rows, name), numbers in found.items():
+        if name == CORPUS:
+            ratio, note = (
+                numbers["lda"] / numbers["processor"],
+                f"{numbers['lda']:.0f} s / {numbers['processor']:.0f} s",
+            )
+            what = "20,000 x 20,000, Q = K = 20: ten iterations of LDA / a fit, processor"
+            rows.append(Row("scale", what, ratio, Limits(at_least=1), note))
         other, least = ALONE.get(name, ("", np.nan))
         if (n_rows, other) in found:
             alone = found[n_rows, other]["clock"]

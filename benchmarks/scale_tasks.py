@@ -23,6 +23,7 @@ def fit_threads(folder: str, n_threads: str, n_groups: str) -> dict[str, Any]:
     model = MMPCA(int(n_groups), int(n_groups), n_jobs=int(n_threads), random_state=0)
     found = watched(lambda: model.fit(X))
     found |= {"gigabytes": peak_gigabytes(), "ari": agreement(folder, model.labels_), "bound": model.bound_}
+    found["entries"] = int(X.nnz)
     if n_threads == "1":
         found["product"] = product_seconds(X, int(n_groups))
         found["epochs"] = epochs_from_disturbed_labels(model, X)
@@ -69,6 +70,22 @@ def fit_processes(folder: str, n_workers: str, n_groups: str) -> dict[str, Any]:
         gigabytes = peak_gigabytes() + sum(client.run(peak_gigabytes).values())
         found["processor"] += sum(client.run(process_time).values())
     return found | {"gigabytes": gigabytes, "ari": agreement(folder, model.labels_), "bound": model.bound_}
+
+
+def fit_corpus() -> dict[str, Any]:
+    """Fit the corpus of the engine's benchmark; beside it, make ten iterations of scikit-learn's LDA over all rows."""
+    from sklearn.decomposition import LatentDirichletAllocation
+
+    from mmpca import MMPCA
+    from problems import FULL, corpus
+
+    warm_up()
+    X = corpus(FULL).X
+    found = watched(lambda: MMPCA(FULL.n_clusters, FULL.n_topics, n_jobs=1, random_state=0).fit(X))
+    rival = LatentDirichletAllocation(FULL.n_topics, learning_method="batch", max_iter=10, n_jobs=1, random_state=0)
+    start = process_time()
+    rival.fit(X)
+    return found | {"lda": process_time() - start, "gigabytes": peak_gigabytes()}
 
 
 def pass_lda(folder: str, n_rows: str, n_groups: str) -> dict[str, Any]:

@@ -20,7 +20,8 @@ Algorithm = Literal["greedy", "exact", "cvem"]
 
 # Blocks grow with the data so that their overhead stays small, and depend on nothing else: the result of a search may
 # not depend on the number of threads.
-MIN_BLOCK, MAX_BLOCK, BLOCKS_PER_EPOCH = 32, 4096, 16
+MIN_BLOCK, BLOCKS_PER_EPOCH = 32, 16
+LARGE_BLOCK, MOST_BLOCKS = 4096, 64  # blocks stay at this size until there would be more of them than that
 ROUNDING = 1e-12  # of a bound
 
 
@@ -135,7 +136,8 @@ def block_size(n_rows: int, algorithm: Algorithm) -> int:
     """Return how many rows are evaluated against one frozen state; a function of the data's size alone."""
     if algorithm == "cvem":
         return n_rows
-    return int(np.clip(n_rows // BLOCKS_PER_EPOCH, MIN_BLOCK, MAX_BLOCK))
+    # On a cluster the clusters' tables travel once a block: the number of blocks may not grow with the rows forever.
+    return int(np.clip(n_rows // BLOCKS_PER_EPOCH, MIN_BLOCK, max(LARGE_BLOCK, n_rows // MOST_BLOCKS)))
 
 
 class _Point(NamedTuple):
