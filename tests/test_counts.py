@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 import mmpca.counts
+from mmpca import kernels
 from mmpca.counts import LARGEST_COUNT, Counts, as_counts, square_root, transposition_hint
 from mmpca.errors import CountsError
 
@@ -595,3 +596,26 @@ def test_a_matrix_the_right_way_round_gets_no_hint(documents):
 )
 def test_plain_matrices_get_no_hint(X):
     assert transposition_hint(as_counts(X, empty_rows="allow")) is None
+
+
+@pytest.mark.parametrize("most", [6, 5, 2, 1])
+def test_sums_of_very_many_entries_are_taken_in_parts(monkeypatch, most):
+    monkeypatch.setattr(mmpca.counts, "_MOST_ENTRIES", most)
+    np.testing.assert_array_equal(EXPECTED.group_sums(np.array([1, 0, 1]), 2), [[0, 0, 0, 7], [3, 3, 1, 1]])
+
+
+def test_entries_beyond_the_range_of_32_bits_are_found(tmp_path):
+    first = 2**31 + 7  # entries of a first row that nobody looks at: the files are empty but for their ends
+    end = {"indices": EXPECTED.indices, "data": EXPECTED.data}
+    files = {name: np.memmap(tmp_path / name, np.int32, "w+", shape=(first + len(end[name]),)) for name in end}
+    for name, file in files.items():
+        file[first:] = end[name]
+    arrays = {name: np.asarray(file) for name, file in files.items()}
+    large = Counts(np.concatenate([[0], first + EXPECTED.indptr]), **arrays, n_features=EXPECTED.n_features)
+    assert_same_counts(large.take(slice(1, None)), EXPECTED)
+    assert_same_counts(large.take([3, 1]), EXPECTED.take([2, 0]))
+    beta_rows = np.random.default_rng(0).dirichlet(np.ones(EXPECTED.n_features), 2).T.copy()
+    gamma, alone = np.empty((large.n_rows, 2)), np.empty((EXPECTED.n_rows, 2))
+    kernels.fold_in(large, np.arange(1, large.n_rows), beta_rows, 1.0, 1e-9, 100, gamma)
+    kernels.fold_in(EXPECTED, np.arange(EXPECTED.n_rows), beta_rows, 1.0, 1e-9, 100, alone)
+    np.testing.assert_array_equal(gamma[1:], alone)

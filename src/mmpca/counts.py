@@ -19,6 +19,7 @@ from mmpca.errors import CountsError
 __all__ = ["LARGEST_COUNT", "Counts", "as_counts", "no_rows", "square_root", "stacked", "transposition_hint"]
 
 LARGEST_COUNT = 2**31 - 1
+_MOST_ENTRIES = 2**31 - 1  # whose places fit into the 32 bits of SciPy's usual indices
 
 # Entries looked at in one go: temporaries stay in the cache, and the sum of a chunk is exact in float64.
 _CHUNK = 2**17
@@ -83,10 +84,22 @@ class Counts(NamedTuple):
     def take(self, rows: ArrayLike | slice) -> "Counts":
         """Return the given rows (indices, a mask or a slice) in the given order, as a copy."""
         selected = np.arange(self.n_rows)[rows if isinstance(rows, slice) else np.asarray(rows)]
-        return _counts(self.to_csr()[selected])
+        first = self.indptr[selected]
+        sizes = self.indptr[selected + 1] - first
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        at: slice | NDArray[np.int64] = slice(0, 0)
+        if selected.size and (first[1:] == first[:-1] + sizes[:-1]).all():  # one stretch of memory
+            at = slice(first[0], first[0] + indptr[-1])
+        elif selected.size:
+            at = np.repeat(first - indptr[:-1], sizes) + np.arange(indptr[-1])
+        return Counts(indptr, np.array(self.indices[at]), np.array(self.data[at]), self.n_features)
 
     def group_sums(self, groups: NDArray[np.integer[Any]], n_groups: int) -> NDArray[np.float64]:
         """Return the sums of the rows of each group, shape (n_groups, n_features), `groups` being those of the rows."""
+        if self.nnz > _MOST_ENTRIES and self.n_rows > 1:  # as SciPy would copy all of them
+            parts = np.array_split(np.arange(self.n_rows), 2)
+            halves = (self.take(slice(part[0], part[-1] + 1)).group_sums(groups[part], n_groups) for part in parts)
+            return sum(halves, start=np.zeros((n_groups, self.n_features)))
         shape = n_groups, self.n_rows
         members = sparse.csr_array((np.ones(self.n_rows), (groups, np.arange(self.n_rows))), shape=shape)
         sums: NDArray[np.float64] = (members @ self.to_csr()).toarray()
@@ -98,7 +111,7 @@ class Counts(NamedTuple):
         SciPy wants one type for both index arrays: `indptr` is cast, and `indices` only where there are more
         than 2**31 - 1 entries.
         """
-        indptr = self.indptr.astype(np.int32) if self.nnz <= LARGEST_COUNT else self.indptr
+        indptr = self.indptr.astype(np.int32) if self.nnz <= _MOST_ENTRIES else self.indptr
         csr = sparse.csr_array((self.data, self.indices, indptr), shape=(self.n_rows, self.n_features))
         csr.has_canonical_format = True
         return csr
