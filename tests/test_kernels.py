@@ -145,7 +145,7 @@ def test_curvature_coupling_and_tables_are_those_of_the_clusters_gamma(problems,
         np.testing.assert_allclose(log_mixture[has_probability, q], np.log(p[has_probability]), rtol=1e-12, atol=1e-12)
         np.testing.assert_array_equal(log_mixture[~has_probability, q], 0)
         expected = np.einsum("vk,kl,vl->v", phi, curvature, phi)
-        np.testing.assert_allclose(spread[:, q], expected, rtol=1e-6, atol=1e-8 * scale)
+        np.testing.assert_allclose(spread[:, q] ** 2, expected, rtol=1e-6, atol=1e-8 * scale)
     np.testing.assert_array_equal(largest, np.maximum(spread.max(axis=1), 0))
 
 
@@ -158,7 +158,7 @@ def test_more_features_than_a_tile_give_the_same_values(make_problem):
     for q in range(2):
         phi = responsibilities(state.beta, state.gamma[q])
         curvature = topic_curvature(state.counts[q], state.gamma[q], beta=state.beta, alpha=1.0)
-        np.testing.assert_allclose(spread[:, q], np.einsum("vk,kl,vl->v", phi, curvature, phi), rtol=1e-8)
+        np.testing.assert_allclose(spread[:, q] ** 2, np.einsum("vk,kl,vl->v", phi, curvature, phi), rtol=1e-8)
 
 
 def test_a_refresh_without_tables_leaves_them_alone(make_problem):

@@ -381,7 +381,7 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
 
 @_inner_sums()
 def spread_column(beta, weight, curvature, mixture, tables, q):
-    """Write U_qv = phi_qv' A_q phi_qv into its column of the tables, and raise the column of maxima where needed."""
+    """Write the root of phi_qv' A_q phi_qv into its column of the tables, and raise the maxima where needed."""
     n_topics, n_features = beta.shape
     n_clusters = tables.shape[1] // 2
     factor = np.empty((n_topics, n_topics))
@@ -404,7 +404,7 @@ def spread_column(beta, weight, curvature, mixture, tables, q):
             for v in range(start, stop):
                 total[v - start] += inner[v - start] * beta[k, v]
         for v in range(start, stop):
-            u = total[v - start] / (mixture[v] * mixture[v]) if mixture[v] > 0.0 else 0.0
+            u = math.sqrt(max(total[v - start], 0.0)) / mixture[v] if mixture[v] > 0.0 else 0.0
             tables[v, n_clusters + 1 + q] = u
             tables[v, n_clusters] = max(tables[v, n_clusters], u)
 
@@ -734,13 +734,12 @@ def sweep_exact(state, min_gain, block):
 
 @_inner_sums()
 def screen_row(rows, i, tables, old, first):
-    """Write G_q(d) of row i for every cluster into `first`; return L_d and bounds on the second-order terms.
+    """Write G_q(d) of row i for every cluster into `first`; return bounds on the second-order terms.
 
-    The two bounds are 1/2 L_d sum_v d_v U_qv for the row's own cluster and, at the most, for any cluster.
+    They are (sum_v d_v U_qv)^2 / 2 for the row's own cluster and, at the most, for any cluster.
     """
     n_clusters = first.size
     fill(first, 0.0)
-    length = 0.0
     own = 0.0
     largest = 0.0
     for p in range(rows.indptr[i], rows.indptr[i + 1]):
@@ -748,10 +747,9 @@ def screen_row(rows, i, tables, old, first):
         x = float(rows.data[p])
         for q in range(n_clusters):
             first[q] += x * tables[v, q]
-        length += x
         own += x * tables[v, n_clusters + 1 + old]
         largest += x * tables[v, n_clusters]
-    return length, 0.5 * length * own, 0.5 * length * largest
+    return 0.5 * own * own, 0.5 * largest * largest
 
 
 @_inner_sums()
@@ -821,7 +819,7 @@ def expand_row(state, i, size_changes, min_gain, caution, last_caution, first, s
     leave = size_changes[0]
     join = size_changes[1]
     old = state.labels[i]
-    length, own, largest = screen_row(state.rows, i, state.tables, old, first)
+    own, largest = screen_row(state.rows, i, state.tables, old, first)
     # The removal's second-order term grows on the way to M_old - d, at the most to twice its mean (a topic that
     # vanishes with the row); an addition's falls.
     # Being true bounds, these need less caution than the expansions.
@@ -843,7 +841,7 @@ def expand_row(state, i, size_changes, min_gain, caution, last_caution, first, s
     top = -np.inf
     is_removal_known = False
     for q in range(first.size):
-        half = 0.5 * length * above[q]
+        half = 0.5 * above[q] * above[q]
         if q == old:
             continue
         if first[q] + join[q] - min_gain + widening * half + removal + above[old] <= 0.0:

@@ -33,7 +33,8 @@ class State(NamedTuple):
     value: Array  # J(M_q, gamma_q), (Q,)
     curvature: Array  # A_q, (Q, K, K)
     coupling: Array  # A_q - T_q, what overlapping topics add to the curvature, (Q, K, K)
-    # What moves are screened with, (V, 2 Q + 1): first C_qv, then a bound on all U_qv, then U_qv = phi_qv' A_q phi_qv.
+    # What moves are screened with, (V, 2 Q + 1): first C_qv, then a bound on all U_qv, then U_qv, the root of
+    # phi_qv' A_q phi_qv.
     # One array, because a row's pass over its features reads all three.
     tables: Array
     drift: Array  # s_q(D) of the rows D moved since the last refresh, (Q, K)
