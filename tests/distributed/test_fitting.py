@@ -128,7 +128,7 @@ def test_another_algorithm_is_refused(X, blocks, options):
 
 
 def test_empty_blocks_are_passed_over(X):
-    loaded = load([X[:10], X[:0], X[10:]], Threads(ThreadPoolExecutor(1)))
+    loaded = load([X[:10], X[:0], X[10:]], Threads(ThreadPoolExecutor(1), 1))
     assert len(loaded.parts.futures) == 2
     assert loaded.parts.n_rows == 300
 

@@ -16,7 +16,7 @@ ROWS = [np.arange(300), np.array([5, 17, 120, 121, 299]), np.array([250, 3, 77, 
 
 @pytest.fixture(scope="module")
 def parts(X, blocks):
-    return load(blocks(X, 4), Threads(ThreadPoolExecutor(2))).parts
+    return load(blocks(X, 4), Threads(ThreadPoolExecutor(2), 2)).parts
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ def small():
 @pytest.fixture(scope="module")
 def crew():
     with ThreadPoolExecutor(2) as pool:
-        yield Threads(pool)
+        yield Threads(pool, 2)
 
 
 NAMES = np.array([f"word{v}" for v in range(8)], dtype=object)

@@ -29,14 +29,17 @@ class Crew(Protocol):
     def call(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Make one call, which has the work to itself, and return its result."""
 
+    def groups(self, futures: Sequence[Any]) -> list[list[int]]:
+        """Return the numbers of futures whose results are together, in as many groups as can be worked on at a time."""
+
 
 class Threads:
     """Threads of this process, for those who have no cluster."""
 
     is_here = True
 
-    def __init__(self, pool: ThreadPoolExecutor) -> None:
-        self.pool = pool
+    def __init__(self, pool: ThreadPoolExecutor, n_threads: int) -> None:
+        self.pool, self.n_threads = pool, n_threads
 
     def submit(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Call when the futures among the arguments are done."""
@@ -53,6 +56,15 @@ class Threads:
     def call(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Call in this thread, the only one that Ctrl-C reaches."""
         return _resolved(call, arguments)
+
+    def groups(self, futures: Sequence[Any]) -> list[list[int]]:
+        """Return a group for each thread."""
+        return _dealt(range(len(futures)), self.n_threads)
+
+
+def _dealt(numbers: Sequence[int], n_groups: int) -> list[list[int]]:
+    """Deal numbers to groups, none of them empty."""
+    return [list(numbers[first::n_groups]) for first in range(min(n_groups, len(numbers)))]
 
 
 def _resolved(call: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -107,6 +119,16 @@ class Cluster:
         """Call on some worker and wait."""
         return self.gather([self.submit(call, *arguments)])[0]
 
+    def groups(self, futures: Sequence[Any]) -> list[list[int]]:
+        """Return a group for each thread of each worker; results that are lost, and will be made anew, are alone."""
+        with _losses_told():
+            holders, n_threads = self.client.who_has(list(futures)), self.client.nthreads()
+        held: dict[str, list[int]] = {}
+        for number, future in enumerate(futures):
+            holder = min(holders.get(future.key) or [future.key], key=lambda worker: len(held.get(worker, ())))
+            held.setdefault(holder, []).append(number)
+        return [group for worker, numbers in held.items() for group in _dealt(numbers, n_threads.get(worker, 1))]
+
 
 @contextmanager
 def _losses_told() -> Iterator[None]:
@@ -146,7 +168,7 @@ def crew_of(client: Any, n_threads: int) -> Iterator[Crew]:
     if client is None:
         pool = ThreadPoolExecutor(n_threads)
         try:
-            yield Threads(pool)
+            yield Threads(pool, n_threads)
         finally:
             pool.shutdown(cancel_futures=True)  # after an error or Ctrl-C, what has not begun need not
     elif isinstance(client, str):

@@ -84,8 +84,19 @@ class Parts:
     def total(
         self, call: Callable[..., Any], rows: Rows, *aligned: NDArray[Any], shared: Sequence[Any] = ()
     ) -> NDArray[np.float64]:
-        """Call where the rows are, and add up the answers there."""
-        sums = [future for _, future in self._calls(call, rows, aligned, shared)]
+        """Call where the rows are, and add up the answers there: those of a worker before they travel."""
+        sent = [self._sent(one) for one in shared]
+        asked = {
+            part: (rows[at] - self.first[part], [array[at] for array in aligned]) for part, at in self._by_part(rows)
+        }
+        groups = [[part for part in group if part in asked] for group in self.crew.groups(self.futures)]
+        sums = [
+            self.crew.submit(
+                _call_summed, call, [self.futures[part] for part in group], [asked[part] for part in group], sent
+            )
+            for group in groups
+            if group
+        ]
         while len(sums) > 1:
             groups = [sums[start : start + BRANCHES] for start in range(0, len(sums), BRANCHES)]
             sums = [self.crew.submit(_sum, group) for group in groups]
@@ -157,6 +168,16 @@ class Parts:
 
 def _call(call: Callable[..., Any], part: Counts, rows: Rows, arrays: list[Any], shared: list[Any]) -> Any:
     return call(part, rows, *arrays, *shared, one_thread)
+
+
+def _call_summed(
+    call: Callable[..., Any], parts: list[Counts], asked: list[tuple[Rows, list[Any]]], shared: list[Any]
+) -> Any:
+    answers = (_call(call, part, rows, arrays, shared) for part, (rows, arrays) in zip(parts, asked, strict=True))
+    total = next(answers)
+    for answer in answers:
+        total = total + answer
+    return total
 
 
 def _take(part: Counts, rows: Rows) -> Counts:

@@ -110,10 +110,15 @@ def _blank(rows: Counts, labels: ArrayLike, n_clusters: int, beta: Array, alpha:
     )
 
 
-def build_at(place: Place, labels: ArrayLike, *, n_clusters: int, beta: Array, alpha: float) -> State:
-    """Return the state of a partition of rows that are not at hand; what needs them has to be told the place."""
+def build_at(
+    place: Place, labels: ArrayLike, *, n_clusters: int, beta: Array, alpha: float, gamma: Array | None = None
+) -> State:
+    """Return the state of a partition of rows that are not at hand; what needs them has to be told the place.
+
+    The VE-steps start from `gamma` (Q, K), or from equal topic shares.
+    """
     state = _blank(no_rows(place.n_features), labels, n_clusters, beta, alpha)
-    relabel(state, state.labels, place=place)
+    relabel(state, state.labels, gamma, place=place)
     return state
 
 

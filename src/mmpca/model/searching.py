@@ -83,8 +83,10 @@ def search(
     few_moves = int(SAMPLED_MOVES * SAMPLED_ROWS)
     tried = _try(place, some, common, planned, patience, n_threads, callback, stages, few_moves)
     stages.begin("carrying", "carrying the best start to all rows")
-    labels = _extended(place, common, some, starts.best_of(tried.outcomes))
-    start = Start("sample", planned[0].seed, labels)
+    best = starts.best_of(tried.outcomes)
+    labels = _extended(place, common, some, best)
+    gamma = common.alpha + (best.gamma - common.alpha) * (place.n_rows / len(some))
+    start = Start("sample", planned[0].seed, labels, gamma)
     if tried.is_interrupted:  # what the sample has shown so far is not lost
         common = common._replace(max_epochs=0)
     found = _go_on(place, common, start, tried.outcomes, n_threads, callback, on_epoch, stages)
@@ -111,7 +113,7 @@ def _try(
     shares = None
     if _needs_shares(planned):
         stages.begin("shares", SHARES_TEXT)
-        shares = place.keep(joined(place, shares_of, some, shared=(common.beta, common.alpha)))
+        shares = place.keep(joined(place, shares_of, some, shared=(common.beta, common.alpha, shares_tol(len(some)))))
     kept, outcomes = place.keep(common), list[Outcome]()
     _begin_starts(stages, planned, patience)
     while (n_next := starts.n_needed([one.bound for one in outcomes], patience, len(planned))) > 0:
@@ -126,9 +128,14 @@ def _needs_shares(planned: list[Start]) -> bool:
     return any(start.kind == "kmeans" for start in planned)
 
 
-def shares_of(part: Counts, rows: Rows, beta: Array, prior: float, for_rows: ForRows) -> Array:
+def shares_tol(n_rows: int) -> float:
+    """Return how exact the shares are that k-means gets of so many rows: of many, fewer digits are enough to start."""
+    return 1e-3 if n_rows >= SAMPLED_ROWS else 1e-6
+
+
+def shares_of(part: Counts, rows: Rows, beta: Array, prior: float, tol: float, for_rows: ForRows) -> Array:
     """Return the topic shares of some rows of a part."""
-    return topic_shares(part.take(rows), beta, prior=prior)
+    return topic_shares(part.take(rows), beta, prior=prior, tol=tol)
 
 
 def search_rows(
@@ -145,7 +152,9 @@ def search_rows(
     """Search rows at hand from the planned starts; `shares` are the topic shares of the rows, if they are known."""
     if shares is None and _needs_shares(planned):
         stages.begin("shares", SHARES_TEXT, rows.n_rows)
-        shares = topic_shares(rows, common.beta, prior=common.alpha, n_threads=n_threads, stages=stages)
+        shares = topic_shares(
+            rows, common.beta, prior=common.alpha, tol=shares_tol(rows.n_rows), n_threads=n_threads, stages=stages
+        )
     task = starts.Task(rows, *common, shares, few_moves=few_moves)
     _begin_starts(stages, planned, patience)
     n_at_once = starts.n_side_by_side(rows.n_rows, len(planned), n_threads)

@@ -82,6 +82,7 @@ class Start(NamedTuple):
     kind: str
     seed: int
     labels: Labels | None = None
+    gamma: Array | None = None  # near that of these labels, (Q, K)
 
 
 class Outcome(NamedTuple):
@@ -161,6 +162,20 @@ def draw_labels(task: Task, start: Start, rng: np.random.Generator) -> Labels:
     return random_labels(task.rows.n_rows, task.n_clusters, rng)
 
 
+def first_gamma(task: Task, start: Start, labels: Labels) -> Array | None:
+    """Return where the VE-steps of the clusters begin, None for equal topic shares.
+
+    Under a prior below one they have several maxima, and the way there would decide between them.
+    """
+    if task.alpha < 1:
+        return None
+    if start.kind != "kmeans" or task.shares is None:
+        return start.gamma
+    gamma = np.full((task.n_clusters, len(task.beta)), task.alpha)
+    np.add.at(gamma, labels, task.shares * task.rows.row_totals()[:, None])
+    return gamma
+
+
 # --- searches ---------------------------------------------------------------------------------------------------
 
 
@@ -171,15 +186,20 @@ def search_from(task: Task, start: Start, *, n_threads: int, callback: Callable[
     labels = draw_labels(task, start, rng)
     with threads(n_threads) as pool:
         place = (Here(task.rows) if task.place is None else task.place).using(in_threads(pool))
-        found = _search(task, rng, labels, place, callback)
+        found = _search(task, rng, labels, first_gamma(task, start, labels), place, callback)
     return Outcome(start, *found, perf_counter() - began)
 
 
 def _search(
-    task: Task, rng: np.random.Generator, labels: Labels, place: Place, callback: Callable[[engine.Progress], object]
+    task: Task,
+    rng: np.random.Generator,
+    labels: Labels,
+    gamma: Array | None,
+    place: Place,
+    callback: Callable[[engine.Progress], object],
 ) -> tuple[float, Labels, Array, Array, Array, engine.Run]:
     """Search from labels; return bound, labels, weights, gamma, topics and the run."""
-    state = engine.build_at(place, labels, n_clusters=task.n_clusters, beta=task.beta, alpha=task.alpha)
+    state = engine.build_at(place, labels, n_clusters=task.n_clusters, beta=task.beta, alpha=task.alpha, gamma=gamma)
     state = state._replace(rows=task.rows)
     if task.algorithm == "vbem":
         soft = engine.vbem(

@@ -39,6 +39,7 @@ SEARCH_EFFORT = 400_000_000  # of all passes of such a run
 FINAL_WORK = 40_000_000  # of a pass that fits the topics
 FINAL_EFFORT = 2_000_000_000  # of all these passes: large data stop before they settle
 LEAST_PASSES = 60  # but not before so many
+TRIAL_PASSES = 9  # after which a sample has to show that it is of use
 GROUPED_ENTRIES = 40_000_000  # of the rows whose main directions are looked for
 REFINING_PASSES, GROUPED_PASSES = 3, 5  # over all rows, after a fit of some or from groups of rows
 REFINED_ENTRIES = 2**20  # of the rows whose shares are held at a time
@@ -249,7 +250,8 @@ def _grouped(
     """Return topics that start from the main directions of the other rows, if these show anything.
 
     What counts is how likely they make held-out counts of `some` rows, which they have not seen: they must do better
-    than the features' frequencies, and EM on a sample goes on from them only if that does better still.
+    than the features' frequencies. EM on a sample goes on from them as long as that does better still: a few passes
+    show whether it learns the topics, or only its own sample.
     """
     others = np.delete(np.arange(place.n_rows), some)
     among = others[sampled(entries[others], GROUPED_ENTRIES, rng)]
@@ -270,9 +272,14 @@ def _grouped(
     fit = LDAFit(np.ascontiguousarray(beta_rows.T), row_prior, by_prior[row_prior], by_prior, 0, converged=False)
     sample = others[sampled(entries[others], FINAL_WORK // tried.n_topics, rng)]
     _begin_sample(run.stages, int(entries[sample].sum()), tried)
-    longer: LDAFit = place.together(_fit_sample, sample, fit, tried, run)
-    score = scores(np.ascontiguousarray(longer.beta.T), (row_prior,))[row_prior]
-    return longer._replace(score=score) if score > fit.score else fit
+    for n_passes in (min(TRIAL_PASSES, tried.settings.max_passes), tried.settings.max_passes):
+        limited = tried._replace(settings=tried.settings._replace(max_passes=n_passes))
+        longer: LDAFit = place.together(_fit_sample, sample, fit, limited, run)
+        score = scores(np.ascontiguousarray(longer.beta.T), (row_prior,))[row_prior]
+        if not score > fit.score:
+            break
+        fit = longer._replace(score=score)
+    return fit
 
 
 def _fixed_scores(
