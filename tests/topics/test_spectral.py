@@ -1,5 +1,7 @@
 """Topics from the main directions of all rows."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
@@ -176,12 +178,12 @@ def test_every_pass_of_a_large_fit_is_told_and_their_costs_were_expected(rows, m
     told, fit = told_of(rows, n_threads)
     assert list(dict.fromkeys(stage.name for stage in told)) == ["directions", "groups", "scores", "sample", "refining"]
     assert texts(told, "directions")[1:] == [f"topics: main directions, pass {i} of 6" for i in range(1, 7)]
-    assert texts(told, "sample")[-1] == "topics: pass 60 of 60 over a sample"
+    assert re.fullmatch(r"topics: pass \d+ of 60 over a sample", texts(told, "sample")[-1])
     assert texts(told, "refining")[1:] == [f"topics: pass {i} of 5 over all rows" for i in range(1, 6)]
     shares = [stage.share for stage in told]
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1.0)  # all stages that were expected came, and made the steps that they said
-    assert len(told) > 6 * 5 + 60 / 4 + 5  # parts of passes as well
+    assert len(told) > 6 * 5 + lda.TRIAL_PASSES / 4 + 5  # parts of passes as well
     np.testing.assert_array_equal(fit.beta, fit_lda(rows, N_TOPICS, rng=np.random.default_rng(0)).beta)
 
 
@@ -206,3 +208,18 @@ def test_of_few_rows_the_passes_are_counted_without_an_end(rows):
     ]
     last = [int(texts(told, name)[-1].split()[-1]) - 1 for name in ("prior", "topics")]
     assert sum(last) == fit.n_passes
+
+
+@pytest.mark.parametrize(
+    ("told", "least", "most"), [((5, 1, 4), 0, 0), ((5, 1, 6, 2), 9, 12), ((5, 1, 6, 7), 60, 80)]
+)  # scores of the groups, of the frequencies, after a few passes over a sample and after all of them
+def test_passes_over_a_sample_go_on_while_they_predict_better(rows, monkeypatch, told, least, most):
+    monkeypatch.setattr(lda, "SEARCH_WORK", 1)
+    monkeypatch.setattr(lda, "SEARCH_COVER", 4)
+    monkeypatch.setattr(lda, "FINAL_EFFORT", 1)
+    scores = iter(told)
+    monkeypatch.setattr(lda, "_fixed_scores", lambda rows, beta, grid, *_: dict.fromkeys(grid, float(next(scores))))
+    fit = fit_lda(rows, N_TOPICS, rng=np.random.default_rng(0), tol=0.0)
+    assert least <= fit.n_passes <= most
+    assert fit.score == max(told)
+    assert next(scores, None) is None
