@@ -76,22 +76,30 @@ class Place(Protocol):
         """Return what stands for a value that calls will share again and again."""
 
 
+def one_thread(kernel: Callable[..., None], *arrays: NDArray[Any], size: int | None = None) -> None:
+    """Call a kernel on matching pieces of arrays, one after another."""
+    for piece in _slices(len(arrays[0]), size):
+        kernel(*(array[piece] for array in arrays))
+
+
 def in_threads(pool: Executor | None) -> ForRows:
     """Return what calls a kernel on matching pieces of arrays in the threads of a pool, if there is one.
 
     A kernel must not ask for the same threads again: they would wait for each other forever.
     """
+    if pool is None:
+        return one_thread
 
     def for_rows(kernel: Callable[..., None], *arrays: NDArray[Any], size: int | None = None) -> None:
-        size = size or ROWS_PER_TASK
-        pieces = [slice(start, start + size) for start in range(0, len(arrays[0]), size)]
-        call = map if pool is None else pool.map
-        list(call(lambda piece: kernel(*(array[piece] for array in arrays)), pieces))
+        pieces = _slices(len(arrays[0]), size)
+        list(pool.map(lambda piece: kernel(*(array[piece] for array in arrays)), pieces))
 
     return for_rows
 
 
-one_thread = in_threads(None)
+def _slices(length: int, size: int | None) -> list[slice]:
+    size = size or ROWS_PER_TASK
+    return [slice(start, start + size) for start in range(0, length, size)]
 
 
 def each_of(call: Callable[[Any], Any], items: Sequence[Any], for_rows: ForRows) -> list[Any]:
@@ -116,7 +124,15 @@ def pieces_of(part: Counts, rows: Rows) -> list[Rows]:
 def summed(
     add: Callable[[Rows, NDArray[np.float64]], None], pieces: Sequence[Rows], shape: tuple[int, ...], for_rows: ForRows
 ) -> NDArray[np.float64]:
-    """Return what `add` makes of zeros for each of some pieces of rows, in threads, taken together."""
+    """Return what `add` makes of zeros for each of some pieces of rows, in threads, taken together.
+
+    The sums have to be exact in any order: one thread adds all pieces to the same zeros.
+    """
+    if for_rows is one_thread:
+        total = np.zeros(shape)
+        for piece in pieces:
+            add(piece, total)
+        return total
     sums = np.zeros((len(pieces), *shape))
 
     def of_pieces(numbers: NDArray[np.int64], to: NDArray[np.float64]) -> None:
