@@ -23,6 +23,7 @@ from scipy import sparse
 from measure import Limits, Row, in_fresh_process
 from mmpca.io import CountTable, write_counts
 from mmpca.simulate import simulate_mmpca, sparse_topics
+from problems import FULL
 from scale_model import Sizes, fitted_lines, table_of_clusters, table_of_lines
 
 RESULTS = Path(__file__).with_name("results")
@@ -41,7 +42,6 @@ WAYS = {
 ALONE = {"2 threads": ("1 thread", 1.6), "2 processes": ("1 process", 1.4)}
 RIVALS = {"online LDA, one pass": "lda", "mini-batch k-means, one pass": "kmeans"}
 CORPUS = "corpus"  # the engine's, whose fit is compared with ten iterations of LDA
-CORPUS_ROWS = 20_000
 
 
 class Run(NamedTuple):
@@ -66,7 +66,7 @@ def main() -> None:
                 runs.append(Run(n_rows, name, run(folder, name, options)))
                 store(runs)
     if not options.only or CORPUS in options.only:
-        runs.append(Run(CORPUS_ROWS, CORPUS, in_fresh_process("fit-corpus", environment=ONE_THREAD)))
+        runs.append(Run(FULL.n_samples, CORPUS, in_fresh_process("fit-corpus", environment=ONE_THREAD)))
     show(runs)
 
 
@@ -75,7 +75,7 @@ def show(runs: list[Run]) -> None:
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     console.print(table_of_runs(runs))
     console.print(table_of_rows(judged(runs)))
-    alone = [one.numbers for one in runs if one.name == "1 thread"]
+    alone = list({one.n_rows: one.numbers for one in runs if one.name == "1 thread"}.values())  # the last of each
     if len(alone) > 1:
         sizes = Sizes(N_FEATURES, N_GROUPS, N_GROUPS)
         lines = fitted_lines(alone)
@@ -165,7 +165,8 @@ def judged(runs: list[Run]) -> list[Row]:
                 numbers["lda"] / numbers["processor"],
                 f"{numbers['lda']:.0f} s / {numbers['processor']:.0f} s",
             )
-            what = "20,000 x 20,000, Q = K = 20: ten iterations of LDA / a fit, processor"
+            size = f"{FULL.n_samples:,} x {FULL.n_features:,}, Q = K = {FULL.n_topics}"
+            what = f"{size}: ten iterations of LDA / a fit, processor"
             rows.append(Row("scale", what, ratio, Limits(at_least=1), note))
         other, least = ALONE.get(name, ("", np.nan))
         if (n_rows, other) in found:

@@ -19,7 +19,8 @@ from mmpca.engine.loop import block_size
 PASSES = 6 + 1 + 5  # over all rows while topics are learned: main directions, groups, refining
 LOOKS = 3  # at all rows in the search of all of them: to give them clusters, and two before it has converged
 ROW_BYTES = 8 + 4 + 4 + 8  # a look: the row's number and label there, its target and what it can gain back
-CLIENT_BYTES = 4 + 4 + 8 * 5  # a row, at the client: labels twice, totals, gains, times, numbers in two orders
+# A row, at the client: labels twice; total, gain and time; the order of visits and numbers; what an epoch's end needs.
+CLIENT_BYTES = 4 * 2 + 8 * 3 + 8 * 3 + 8 * 6
 BANDWIDTH = 1e9  # bytes a second, assumed, into and out of each machine
 ENTRIES_A_ROW = 64
 

@@ -87,19 +87,25 @@ class Counts(NamedTuple):
         first = self.indptr[selected]
         sizes = self.indptr[selected + 1] - first
         indptr = np.concatenate([[0], np.cumsum(sizes)])
-        at: slice | NDArray[np.int64] = slice(0, 0)
-        if selected.size and (first[1:] == first[:-1] + sizes[:-1]).all():  # one stretch of memory
-            at = slice(first[0], first[0] + indptr[-1])
-        elif selected.size:
-            at = np.repeat(first - indptr[:-1], sizes) + np.arange(indptr[-1])
-        return Counts(indptr, np.array(self.indices[at]), np.array(self.data[at]), self.n_features)
+        taken = Counts(indptr, np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.int32), self.n_features)
+        for start, stop in _row_blocks(indptr):
+            to = slice(indptr[start], indptr[stop])
+            at = np.repeat(first[start:stop] - indptr[start:stop], sizes[start:stop]) + np.arange(to.start, to.stop)
+            taken.indices[to], taken.data[to] = self.indices[at], self.data[at]
+        return taken
+
+    def _stretch(self, first: int, last: int) -> "Counts":
+        """Return rows that follow each other, sharing their entries."""
+        start, stop = self.indptr[first], self.indptr[last]
+        indptr = self.indptr[first : last + 1] - start
+        return Counts(indptr, self.indices[start:stop], self.data[start:stop], self.n_features)
 
     def group_sums(self, groups: NDArray[np.integer[Any]], n_groups: int) -> NDArray[np.float64]:
         """Return the sums of the rows of each group, shape (n_groups, n_features), `groups` being those of the rows."""
         if self.nnz > _MOST_ENTRIES and self.n_rows > 1:  # as SciPy would copy all of them
-            parts = np.array_split(np.arange(self.n_rows), 2)
-            halves = (self.take(slice(part[0], part[-1] + 1)).group_sums(groups[part], n_groups) for part in parts)
-            return sum(halves, start=np.zeros((n_groups, self.n_features)))
+            middle = self.n_rows // 2
+            first = self._stretch(0, middle).group_sums(groups[:middle], n_groups)
+            return first + self._stretch(middle, self.n_rows).group_sums(groups[middle:], n_groups)
         shape = n_groups, self.n_rows
         members = sparse.csr_array((np.ones(self.n_rows), (groups, np.arange(self.n_rows))), shape=shape)
         sums: NDArray[np.float64] = (members @ self.to_csr()).toarray()

@@ -594,7 +594,8 @@ def exact_changes(state, q, rows, changes):
             mixture = np.empty(size)
             beta = np.empty((n_topics, size)) if is_compact else state.beta
             if is_compact:
-                position = positions(support, n_features)
+                if position.size == 0:
+                    position = positions(support, n_features)
                 for j in range(support.size):
                     gather_feature(state.beta_rows, support[j], j, beta)
         warm_start(state, i, q, sign, gamma, weight, curvature)

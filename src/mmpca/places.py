@@ -8,7 +8,7 @@ not depend on how the rows are divided.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, wait
 from typing import Any, Protocol
 
 import numpy as np
@@ -85,14 +85,25 @@ def one_thread(kernel: Callable[..., None], *arrays: NDArray[Any], size: int | N
 def in_threads(pool: Executor | None) -> ForRows:
     """Return what calls a kernel on matching pieces of arrays in the threads of a pool, if there is one.
 
-    A kernel must not ask for the same threads again: they would wait for each other forever.
+    What a kernel does with a row may not depend on the others: the pieces are cut by number alone. A kernel must not
+    ask for the same threads again: they would wait for each other forever.
     """
     if pool is None:
         return one_thread
 
     def for_rows(kernel: Callable[..., None], *arrays: NDArray[Any], size: int | None = None) -> None:
-        pieces = _slices(len(arrays[0]), size)
-        list(pool.map(lambda piece: kernel(*(array[piece] for array in arrays)), pieces))
+        def call(piece: slice) -> None:
+            kernel(*(array[piece] for array in arrays))
+
+        futures = [pool.submit(call, piece) for piece in _slices(len(arrays[0]), size)]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:  # Ctrl-C as well: nobody may go on while a thread still writes
+            for future in futures:
+                future.cancel()
+            wait(futures)
+            raise
 
     return for_rows
 

@@ -135,15 +135,19 @@ class Stages:
 
     def step(self, n_steps: float = 1) -> None:
         """Say that so many steps more are done."""
-        if self._present is not None:
-            with self._lock:
+        if not self.is_heard:
+            return
+        with self._lock:
+            if self._present is not None:
                 self._present.steps += n_steps
                 self._tell(self._present)
 
     def reach(self, n_steps: float, text: str | None = None) -> None:
         """Say that at least so many steps are done in all, and what is done now."""
-        if self._present is not None:
-            with self._lock:
+        if not self.is_heard:
+            return
+        with self._lock:
+            if self._present is not None:
                 self._present.steps = max(self._present.steps, n_steps)
                 self._present.text = self._present.text if text is None else text
                 self._tell(self._present)

@@ -11,6 +11,7 @@ from mmpca.counts import as_counts
 from mmpca.distributed import fit
 from mmpca.distributed.crews import Cluster, Threads
 from mmpca.distributed.sources import load
+from mmpca.engine import loop, sweeps
 from mmpca.errors import CountsError, StoreError
 from mmpca.io import CountTable, write_counts
 
@@ -28,6 +29,16 @@ def test_many_rows_in_parts_are_fitted_as_at_hand(X, n_parts, blocks, options, a
     assert_same(fit(MMPCA(**options), blocks(X, n_parts)), model)
     assert_same(MMPCA(**options, n_jobs=2).fit(X), model)
     assert (np.diff(model.bound_history_) >= 0).all()
+
+
+def test_blocks_that_grow_with_the_rows_are_the_same_in_parts_and_pieces(X, moving, blocks, assert_same, monkeypatch):
+    monkeypatch.setattr(loop, "LARGE_BLOCK", 8)
+    monkeypatch.setattr(loop, "MOST_BLOCKS", 4)
+    model = MMPCA(**moving).fit(X)
+    assert loop.block_size(X.shape[0], "greedy") == 32
+    monkeypatch.setattr(sweeps, "ROWS_AT_ONCE", 5)
+    assert_same(MMPCA(**moving, n_jobs=2).fit(X), model)
+    assert_same(fit(MMPCA(**moving), blocks(X, 3)), model)
 
 
 @pytest.mark.usefixtures("as_if_large")

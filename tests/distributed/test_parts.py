@@ -1,5 +1,6 @@
 """Rows in parts answer as rows at hand do."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from mmpca import places
 from mmpca.counts import as_counts
-from mmpca.distributed.crews import Threads
+from mmpca.distributed.crews import Cluster, Threads, _dealt
 from mmpca.distributed.sources import load
 from mmpca.places import Here, column_totals, group_sums, joined, row_entries, row_totals
 
@@ -78,3 +79,46 @@ def test_one_thread_visits_all_pieces():
     seen = []
     places.one_thread(lambda a, b: seen.append((a.tolist(), b.tolist())), np.arange(5), np.arange(5) + 10, size=2)
     assert seen == [([0, 1], [10, 11]), ([2, 3], [12, 13]), ([4], [14])]
+
+
+def test_nobody_goes_on_while_a_thread_still_works():
+    ended = []
+
+    def kernel(numbers):
+        if numbers[0] == 0:
+            raise KeyboardInterrupt
+        time.sleep(0.2)
+        ended.append(int(numbers[0]))
+
+    with ThreadPoolExecutor(2) as pool:
+        with pytest.raises(KeyboardInterrupt):
+            places.in_threads(pool)(kernel, np.arange(50), size=1)
+        n_ended = len(ended)
+        time.sleep(0.3)
+    assert len(ended) == n_ended < 49  # those that had not begun were taken back
+
+
+def test_answers_to_items_come_in_their_order():
+    with ThreadPoolExecutor(3) as pool:
+        assert places.each_of(lambda item: item * 2, [3, "a", (1,)], places.in_threads(pool)) == [6, "aa", (1, 1)]
+    assert places.each_of(str, [], places.one_thread) == []
+
+
+@pytest.mark.parametrize(
+    ("numbers", "n_groups", "expected"),
+    [([0, 1, 2, 3, 4], 2, [[0, 2, 4], [1, 3]]), ([7], 3, [[7]]), ([], 2, []), ([5, 6], 1, [[5, 6]])],
+)
+def test_numbers_are_dealt_to_groups_that_are_not_empty(numbers, n_groups, expected):
+    assert _dealt(numbers, n_groups) == expected
+
+
+def test_parts_of_a_worker_are_in_a_group(X, client, blocks):
+    crew = Cluster(client)
+    parts = load(blocks(X, 5), crew).parts
+    parts.total(column_totals, ROWS[0])
+    groups, holders = crew.groups(parts.futures), client.who_has(parts.futures)
+    assert sorted(number for group in groups for number in group) == list(range(5))
+    for group in groups:
+        assert set.intersection(*(set(holders[parts.futures[number].key]) for number in group))
+    lost = client.submit(time.sleep, 5, pure=False)  # there is no result yet
+    assert crew.groups([lost, *parts.futures[:1]]) == [[0], [1]]

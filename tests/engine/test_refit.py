@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mmpca import engine
+from mmpca.engine import refit
 from mmpca.engine.bound import partition_bound, responsibilities
 from mmpca.engine.refit import refit_topics
 from mmpca.stages import Stages
@@ -94,3 +95,13 @@ def test_each_iteration_is_told_as_a_step(make_problem):
     stages.begin("refit", "step {step}", 10, is_sure=False)
     refit_topics(make_problem(0).build(), max_iter=7, tol=0, stages=stages)
     assert [stage.text for stage in told] == [f"step {n}" for n in range(1, 9)]
+
+
+def test_refitting_does_not_depend_on_threads_or_pieces_of_the_features(make_problem, monkeypatch):
+    state = make_problem(0, n_features=40).build()
+    whole = refit_topics(state)
+    monkeypatch.setattr(refit, "FEATURES_AT_ONCE", 7)
+    alone, in_three = refit_topics(state), refit_topics(state, n_threads=3)
+    for one, other, expected in zip(alone, in_three, whole, strict=True):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(one, expected, rtol=1e-6, atol=1e-9)

@@ -6,15 +6,20 @@ import sys
 import textwrap
 import threading
 from itertools import product
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from mmpca import MMPCA
+from mmpca import MMPCA, engine
+from mmpca.counts import as_counts
 from mmpca.errors import InterruptedSearchWarning
 from mmpca.model import estimator, starts
+from mmpca.model.searching import Searched, _try
+from mmpca.places import Here
+from mmpca.stages import QUIET
 from mmpca.topics import topic_shares
 
 
@@ -319,16 +324,55 @@ def test_ctrl_c_in_the_search_keeps_the_best_state(data, X, algorithm, n_jobs, s
     assert_is_usable(model, X, scratch_bound, data.topics)
 
 
-def test_an_interruption_while_starts_are_tried_on_some_rows_leaves_labels_of_all(data, X, monkeypatch):
+def test_clusters_begin_near_the_shares_of_their_rows_and_end_where_they_would(data, X):
+    rows, labels = as_counts(X), data.labels.astype(np.int32)
+    shares = topic_shares(rows, data.topics, prior=1.0)
+    task = starts.Task(rows, data.topics, 1.0, 4, "greedy", 50, 1e-10, shares)
+    gamma = starts.first_gamma(task, starts.Start("kmeans", 0), labels)
+    common = {"n_clusters": 4, "beta": data.topics, "alpha": 1.0}
+    cold = engine.build(rows, labels, **common)
+    warm = engine.build_at(Here(rows), labels, **common, gamma=gamma)
+    np.testing.assert_allclose(gamma.sum(axis=1), cold.gamma.sum(axis=1))
+    assert np.abs(gamma - cold.gamma).max() < 0.2 * cold.gamma.max()
+    np.testing.assert_allclose(warm.gamma, cold.gamma, rtol=1e-6)
+    assert starts.first_gamma(task, starts.Start("random", 0), labels) is None
+    assert starts.first_gamma(task._replace(alpha=0.5), starts.Start("kmeans", 0), labels) is None
+
+
+def test_starts_that_are_done_survive_an_interruption_of_those_elsewhere():
+    class Elsewhere:
+        is_here, n_asked = False, 0
+
+        def keep(self, value):
+            return value
+
+        def several(self, call, asked):
+            self.n_asked += len(asked)
+            if self.n_asked > 2:
+                raise KeyboardInterrupt
+            return [Searched([SimpleNamespace(bound=float(number))], False) for number in range(len(asked))]
+
+    planned = [starts.Start("random", seed) for seed in range(5)]
+    found = _try(Elsewhere(), np.arange(9), None, planned, 1, 1, None, QUIET)
+    assert [outcome.bound for outcome in found.outcomes] == [0.0, 1.0]
+    assert found.is_interrupted
+    with pytest.raises(KeyboardInterrupt):
+        _try(Elsewhere(), np.arange(9), None, planned, 2, 1, None, QUIET)
+
+
+def test_an_interruption_while_starts_are_tried_on_some_rows_leaves_labels_of_all(data, X, monkeypatch, tmp_path):
     monkeypatch.setattr("mmpca.model.searching.SAMPLED_ROWS", X.shape[0] // 2)
     model = MMPCA(4, 3, topics=data.topics, random_state=0)
     with pytest.warns(InterruptedSearchWarning):
-        model.fit(X, callback=lambda number, progress: True)
+        model.fit(X, callback=lambda number, progress: True, checkpoint=tmp_path / "kept")
     assert [report.kind for report in model.starts_][1:] == ["sample"]
     assert not model.converged_
     assert model.n_epochs_ == 0
     assert set(model.labels_) == {0, 1, 2, 3}
     assert adjusted_rand_score(data.labels, model.labels_) > 0.5
+    again = MMPCA(4, 3, topics=data.topics, random_state=0).fit(X, checkpoint=tmp_path / "kept")
+    assert [report.kind for report in again.starts_] == ["checkpoint"]
+    assert again.converged_
 
 
 def test_the_best_of_the_finished_starts_survives_a_later_interruption(data, X):

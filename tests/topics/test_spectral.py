@@ -139,19 +139,24 @@ def test_expected_counts_are_those_of_em_in_any_order(rows, monkeypatch):
 
     beta_rows = np.ascontiguousarray(sparse_topics(N_TOPICS, rows.n_features, 0.5, random_state=3).T)
     every = np.arange(rows.n_rows)
-    whole = expected_topics(rows, every, beta_rows, 1.0, QUIET, one_thread)
+    whole = expected_topics(rows, every, beta_rows, 1.0, 2.0**20, QUIET, one_thread)
     cut = rows.n_rows // 3
     parts = [rows.take(slice(0, cut)), rows.take(slice(cut, rows.n_rows))]
     np.testing.assert_array_equal(
-        whole, sum(expected_topics(part, np.arange(part.n_rows), beta_rows, 1.0, QUIET, one_thread) for part in parts)
+        whole,
+        sum(
+            expected_topics(part, np.arange(part.n_rows), beta_rows, 1.0, 2.0**20, QUIET, one_thread) for part in parts
+        ),
     )
     monkeypatch.setattr(places, "PIECE_ENTRIES", 100)
     with ThreadPoolExecutor(2) as pool:
-        np.testing.assert_array_equal(whole, expected_topics(rows, every, beta_rows, 1.0, QUIET, in_threads(pool)))
+        np.testing.assert_array_equal(
+            whole, expected_topics(rows, every, beta_rows, 1.0, 2.0**20, QUIET, in_threads(pool))
+        )
     theta = em.fitted_shares(rows, beta_rows, 1.0)
     X = rows.to_csr().toarray()
     plain = beta_rows * ((X / np.maximum(theta @ beta_rows.T, 1e-300)).T @ theta)
-    np.testing.assert_allclose(whole / lda.SCALE, plain, atol=1e-4)
+    np.testing.assert_allclose(whole / 2.0**20, plain, atol=1e-4)
 
 
 # --- stages -----------------------------------------------------------------------------------------------------

@@ -51,7 +51,12 @@ class Threads:
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
         """Wait for results."""
-        return [future.result() for future in futures]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:  # Ctrl-C as well: what has not begun need not
+            for future in futures:
+                future.cancel()
+            raise
 
     def call(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Call in this thread, the only one that Ctrl-C reaches."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from mmpca.counts import Counts, stacked
 from mmpca.distributed.crews import Crew
@@ -87,7 +89,7 @@ class Parts:
         """Call where the rows are, and add up the answers there: those of a worker before they travel."""
         sent = [self._sent(one) for one in shared]
         asked = {
-            part: (rows[at] - self.first[part], [array[at] for array in aligned]) for part, at in self._by_part(rows)
+            part: (self._own(part, rows, at), [array[at] for array in aligned]) for part, at in self._by_part(rows)
         }
         groups = [[part for part in group if part in asked] for group in self.crew.groups(self.futures)]
         sums = [
@@ -98,8 +100,8 @@ class Parts:
             if group
         ]
         while len(sums) > 1:
-            groups = [sums[start : start + BRANCHES] for start in range(0, len(sums), BRANCHES)]
-            sums = [self.crew.submit(_sum, group) for group in groups]
+            branches = [sums[start : start + BRANCHES] for start in range(0, len(sums), BRANCHES)]
+            sums = [self.crew.submit(_sum, branch) for branch in branches]
         total: NDArray[np.float64] = self.crew.gather(sums)[0]
         return total
 
@@ -137,7 +139,13 @@ class Parts:
         sent = [self._sent(one) for one in shared]
         for part, at in self._by_part(rows):
             arrays = [array[at] for array in aligned]
-            yield at, self.crew.submit(_call, call, self.futures[part], rows[at] - self.first[part], arrays, sent)
+            yield at, self.crew.submit(_call, call, self.futures[part], self._own(part, rows, at), arrays, sent)
+
+    def _own(self, part: int, rows: Rows, at: slice | NDArray[np.int64]) -> Rows | None:
+        """Return the numbers that rows have in their part, None for all of them in their order."""
+        own = rows[at] - self.first[part]
+        is_all = isinstance(at, slice) and len(own) == self.first[part + 1] - self.first[part]
+        return None if is_all else own
 
     def _sent(self, value: Any) -> Any:
         """Return what calls are given for a shared value: what is small travels with them, others once, ahead."""
@@ -150,34 +158,35 @@ class Parts:
         kept = {at: one.sent(self.crew) for at, one in enumerate(arguments) if isinstance(one, Kept)}
         return kept, self.crew.send([one for at, one in enumerate(arguments) if at not in kept])
 
-    def _by_part(self, rows: Rows) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        part_of_row = np.searchsorted(self.first, rows, side="right") - 1
-        for part in np.unique(part_of_row).tolist():
-            yield part, np.flatnonzero(part_of_row == part)
+    def _by_part(self, rows: Rows) -> Iterator[tuple[int, slice | NDArray[np.int64]]]:
+        """Yield each part that has some of the rows, and the places of these in `rows`."""
+        order = None if (rows[1:] >= rows[:-1]).all() else np.argsort(rows, kind="stable")
+        cuts = np.searchsorted(rows if order is None else rows[order], self.first)
+        for part, (start, stop) in enumerate(pairwise(cuts.tolist())):
+            if start < stop:
+                yield part, slice(start, stop) if order is None else np.sort(order[start:stop])
 
     def _pieces(self, rows: Rows) -> tuple[list[Any], NDArray[np.int64] | None]:
         """Return futures of the rows by part, and how to bring these into their order, None if they are."""
         found = list(self._by_part(rows))
         pieces = [self.crew.submit(_take, self.futures[part], rows[at] - self.first[part]) for part, at in found]
-        at = np.concatenate([at for _, at in found])
-        return pieces, None if (at == np.arange(len(rows))).all() else np.argsort(at)
+        if all(isinstance(at, slice) for _, at in found):
+            return pieces, None
+        return pieces, np.argsort(np.concatenate([at for _, at in found]))
 
 
 # --- what workers call --------------------------------------------------------------------------------------------
 
 
-def _call(call: Callable[..., Any], part: Counts, rows: Rows, arrays: list[Any], shared: list[Any]) -> Any:
-    return call(part, rows, *arrays, *shared, one_thread)
+def _call(call: Callable[..., Any], part: Counts, rows: Rows | None, arrays: list[Any], shared: list[Any]) -> Any:
+    return call(part, np.arange(part.n_rows) if rows is None else rows, *arrays, *shared, one_thread)
 
 
 def _call_summed(
-    call: Callable[..., Any], parts: list[Counts], asked: list[tuple[Rows, list[Any]]], shared: list[Any]
+    call: Callable[..., Any], parts: list[Counts], asked: list[tuple[Rows | None, list[Any]]], shared: list[Any]
 ) -> Any:
-    answers = (_call(call, part, rows, arrays, shared) for part, (rows, arrays) in zip(parts, asked, strict=True))
-    total = next(answers)
-    for answer in answers:
-        total = total + answer
-    return total
+    answers = (_call(call, part, *one, shared) for part, one in zip(parts, asked, strict=True))
+    return _sum(answers)
 
 
 def _take(part: Counts, rows: Rows) -> Counts:
@@ -193,7 +202,9 @@ def _together(
 ) -> Any:
     rest = iter(others)
     arguments = [kept[at] if at in kept else next(rest) for at in range(len(kept) + len(others))]
-    return call(_ordered(pieces, order), *arguments)
+    # The number of its threads would decide the order of sums.
+    with threadpool_limits(1, user_api="blas"):
+        return call(_ordered(pieces, order), *arguments)
 
 
 def _ordered(pieces: list[Counts], order: NDArray[np.int64] | None) -> Counts:
@@ -201,8 +212,9 @@ def _ordered(pieces: list[Counts], order: NDArray[np.int64] | None) -> Counts:
     return rows if order is None else rows.take(order)
 
 
-def _sum(arrays: list[NDArray[Any]]) -> NDArray[Any]:
-    total = arrays[0].copy()
-    for array in arrays[1:]:
+def _sum(arrays: Iterable[NDArray[Any]]) -> NDArray[Any]:
+    rest = iter(arrays)
+    total = next(rest).copy()
+    for array in rest:
         total += array
     return total

@@ -234,7 +234,7 @@ def _repair(state: State, before: _Point, blocks: list[Rows], min_gain: float, p
     relabel(state, before.labels, before.gamma, place=place)
     n_moves = _exact_moves(state, order[has_moved], min_gain, place)
     if n_moves == 0:
-        size = len(blocks[0])
+        size = min(len(blocks[0]), LARGE_BLOCK)
         others = order[~has_moved]
         for start in range(0, len(others), size):
             n_moves += _exact_moves(state, others[start : start + size], min_gain, place)

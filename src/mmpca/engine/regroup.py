@@ -112,9 +112,8 @@ class Regrouping:
         for q in unknown:
             self._splits[q] = Split(-np.inf, q, halves[q].members[:0], halves[q].members, at_least)
         can_split = [q for q in unknown if halves[q].promise > -np.inf]
-        climbs = (self.state.alpha, self.tol)
         asked = [
-            (half.judged, half.is_second, self._beta, *climbs, half.share_judged * at_least)
+            (half.judged, half.is_second, self._beta, self.state.alpha, self.tol, half.share_judged * at_least)
             for half in (halves[q] for q in can_split)
         ]
         for q, climbed in zip(can_split, self.place.several(climb_halves, asked), strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -12,7 +13,7 @@ from mmpca.engine.loop import Algorithm, Callback, Limits, Run, climb
 from mmpca.engine.moves import bound
 from mmpca.engine.regroup import Regrouping
 from mmpca.engine.state import State, relabel
-from mmpca.places import Place
+from mmpca.places import Here, Place, in_threads
 
 # Clusters are regrouped for the first time when an epoch moves at most this share of the rows: what a regrouping
 # changes need not be polished before.
@@ -55,7 +56,8 @@ def search(
     callback : callable, optional
         Called with a `Progress` after each block; a true answer stops the search there, and so does Ctrl-C.
     place : Place, optional
-        Where the rows are, if they are not at hand; for "greedy" only.
+        Where the rows are, and the threads: `n_threads` is then not used. Rows that are not at hand are for "greedy"
+        only.
     on_epoch : callable, optional
         Called with the labels after each epoch.
 
@@ -64,9 +66,15 @@ def search(
     Run
         An epoch's bound and moves include those of a regrouping just before it.
     """
+    if place is None:
+        with ThreadPoolExecutor(n_threads) as pool:
+            here = Here(state.rows, in_threads(pool if n_threads > 1 else None))
+            return search(
+                state, algorithm=algorithm, rng=rng, max_epochs=max_epochs, tol=tol, regroup=regroup,
+                few_moves=few_moves, callback=callback, place=here, on_epoch=on_epoch,
+            )  # fmt: skip
     go_on = partial(
-        climb, state, algorithm=algorithm, rng=rng, n_threads=n_threads, callback=callback, place=place,
-        on_epoch=on_epoch,
+        climb, state, algorithm=algorithm, rng=rng, callback=callback, place=place, on_epoch=on_epoch
     )  # fmt: skip
     first = max(few_moves, int(FEW_MOVES_SHARE * len(state.labels)) if regroup else 0)
     run = go_on(limits=Limits(max_epochs, tol, first))

@@ -17,6 +17,7 @@ from mmpca.engine.state import Clusters, State, Topics, of_part
 from mmpca.places import ForRows, Place, Rows
 
 STALE_SHARE = 0.2  # counts moved since a cluster's last refresh, as a share of its total, before the next
+ROWS_AT_ONCE = 4096  # of a block, whose gains in all clusters are held
 # Rows x clusters x topics x features up to which the last look at the moves is exact, or has very wide margins.
 EXACT_CHECK_WORK, WIDE_CHECK_WORK = 2_000_000, 100_000_000
 
@@ -153,6 +154,17 @@ def propose_rows(
 ) -> Found:
     """Return the best moves of some rows of a part against the frozen state."""
     state = of_part(part, rows, labels, topics, clusters)
+    target, upper = np.empty(len(rows), dtype=np.int32), np.empty(len(rows))
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        some = slice(start, start + ROWS_AT_ONCE)
+        target[some], upper[some] = _proposed(state, rows[some], asked, for_rows)
+    return Found(target, upper, part.take(rows[target >= 0]))
+
+
+def _proposed(
+    state: State, rows: Rows, asked: Question, for_rows: ForRows
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """Return targets of some rows, and what they can gain at the most; clusters times rows are held meanwhile."""
     found, changes = Proposals.empty(len(rows), state.n_clusters), size_changes(state.sizes)
 
     def propose(some: Rows, *arrays: NDArray[np.generic]) -> None:
@@ -164,7 +176,7 @@ def propose_rows(
         ratio = asked.last_caution / asked.caution
         calls = CloseCalls(state, rows[at], Proposals._make(x[at] for x in found), min_gain=asked.min_gain, ratio=ratio)
         found.target[at], found.upper[at] = calls.settle(for_rows)
-    return Found(found.target, found.upper, part.take(rows[found.target >= 0]))
+    return found.target, found.upper
 
 
 def last_caution(state: State) -> float:

@@ -15,6 +15,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
 from mmpca import engine
 from mmpca.counts import Counts, as_counts, square_root
@@ -269,17 +270,19 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         beta = learn() if checkpoint is None else checkpoint.topics(learn)
         if checkpoint is not None and checkpoint.labels is not None:
             planned = [starts.Start("checkpoint", planned[0].seed, checkpoint.labels)]
-        outcomes, is_interrupted = search(
-            place,
-            self._common(beta),
-            planned,
-            plan.patience,
-            seed=int(seeds[1].generate_state(1)[0]),
-            n_threads=effective_n_jobs(self.n_jobs),
-            callback=telling(callback, self.verbose),
-            on_epoch=None if checkpoint is None else checkpoint.keep,
-            stages=stages,
-        )
+        # The number of threads of BLAS would decide the order of sums.
+        with threadpool_limits(1, user_api="blas"):
+            outcomes, is_interrupted = search(
+                place,
+                self._common(beta),
+                planned,
+                plan.patience,
+                seed=int(seeds[1].generate_state(1)[0]),
+                n_threads=effective_n_jobs(self.n_jobs),
+                callback=telling(callback, self.verbose),
+                on_epoch=None if checkpoint is None else checkpoint.keep,
+                stages=stages,
+            )
         # Of many rows the starts were tried on some of them; their bounds are not comparable with the last one.
         best = starts.best_of([outcome for outcome in outcomes if len(outcome.labels) == place.n_rows])
         if self.verbose:

@@ -6,14 +6,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmpca import engine
 from mmpca.counts import Counts, no_rows
 from mmpca.engine.bound import Array
 from mmpca.model import starts
-from mmpca.model.outlook import Sizes, search_costs, watched
+from mmpca.model.costs import Sizes, search_costs, watched
 from mmpca.model.starts import Algorithm, Callback, Labels, Outcome, Plan, Start
-from mmpca.places import ForRows, Here, Place, Rows, joined, row_entries
+from mmpca.places import ForRows, Here, Place, Rows, joined
 from mmpca.stages import QUIET, Stages
 from mmpca.topics import topic_shares
 
@@ -87,6 +88,8 @@ def search(
     labels = _extended(place, common, some, best)
     gamma = common.alpha + (best.gamma - common.alpha) * (place.n_rows / len(some))
     start = Start("sample", planned[0].seed, labels, gamma)
+    if on_epoch is not None:
+        on_epoch(labels)
     if tried.is_interrupted:  # what the sample has shown so far is not lost
         common = common._replace(max_epochs=0)
     found = _go_on(place, common, start, tried.outcomes, n_threads, callback, on_epoch, stages)
@@ -119,7 +122,12 @@ def _try(
     while (n_next := starts.n_needed([one.bound for one in outcomes], patience, len(planned))) > 0:
         following = planned[len(outcomes) : len(outcomes) + n_next]
         asked = [(some, kept, [start], 1, shares, few_moves) for start in following]
-        outcomes += [one for found in place.several(search_rows, asked) for one in found.outcomes]
+        try:
+            outcomes += [one for found in place.several(search_rows, asked) for one in found.outcomes]
+        except KeyboardInterrupt:
+            if not outcomes:
+                raise
+            return Searched(outcomes, is_interrupted=True)
         stages.reach(len(outcomes))
     return Searched(outcomes, is_interrupted=False)
 
@@ -236,6 +244,9 @@ def _n_likely(n_starts: int, patience: int) -> int:
 
 def _count_entries(place: Place) -> int:
     """Return the number of entries of all rows."""
-    if isinstance(place, Here):
-        return place.rows.nnz
-    return int(joined(place, row_entries, np.arange(place.n_rows)).sum())
+    return int(place.total(entry_total, np.arange(place.n_rows))[0])
+
+
+def entry_total(part: Counts, rows: Rows, for_rows: ForRows) -> NDArray[np.int64]:
+    """Return the number of entries of all rows of a part."""
+    return np.array([part.nnz])

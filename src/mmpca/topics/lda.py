@@ -44,7 +44,7 @@ GROUPED_ENTRIES = 40_000_000  # of the rows whose main directions are looked for
 REFINING_PASSES, GROUPED_PASSES = 3, 5  # over all rows, after a fit of some or from groups of rows
 REFINED_ENTRIES = 2**20  # of the rows whose shares are held at a time
 CHOOSING = ("topics: choosing a prior, pass {step}", costs.USUAL_SEARCH)
-SCALE = 2.0**20  # of expected counts, which are rounded so that their sums are exact in any order
+SCALE_BITS, EXACT_BITS = 20, 52  # of expected counts, which are rounded so that their sums are exact in any order
 
 
 class LDAFit(NamedTuple):
@@ -172,7 +172,7 @@ def _fit_at(place: Place, n_topics: int, rng: np.random.Generator, settings: Set
         run.stages.begin("prior", *CHOOSING, is_sure=False)
         whole: LDAFit = place.together(_fit_whole, some, n_topics, is_present, settings, rng, run)
         return whole
-    tried = _Tried(n_topics, is_present, settings)
+    tried = _Tried(n_topics, is_present, settings, int(totals.max()))
     is_grouped = n_topics > 1 and place.n_rows >= 2 * len(some)
     run.stages.expect(_expected(entries, some, tried, is_grouped=is_grouped))
     if is_grouped:
@@ -196,6 +196,12 @@ class _Tried(NamedTuple):
     n_topics: int
     is_present: NDArray[np.bool_]  # (V,)
     settings: Settings
+    largest_total: int  # of a feature
+
+    @property
+    def scale(self) -> float:
+        """What expected counts are multiplied by before they are rounded: no sum of them is too large to be exact."""
+        return float(2.0 ** min(SCALE_BITS, EXACT_BITS - self.largest_total.bit_length()))
 
     @property
     def grid(self) -> tuple[float, ...]:
@@ -212,7 +218,7 @@ def _fit_whole(
     run: Runner,
 ) -> LDAFit:
     """Choose the row prior, and fit the topics."""
-    choice = _choose(rows, _Tried(n_topics, is_present, settings), rng, run)
+    choice = _choose(rows, _Tried(n_topics, is_present, settings, 1), rng, run)
     problem = Problem(rows, is_present, choice.row_prior, settings.smoothing)
     run.stages.begin("topics", "topics: pass {step}", costs.USUAL_PASSES, is_sure=False)
     fit = run(problem, choice.mixture, Limits(settings.max_passes, settings.tol))
@@ -272,7 +278,10 @@ def _grouped(
     fit = LDAFit(np.ascontiguousarray(beta_rows.T), row_prior, by_prior[row_prior], by_prior, 0, converged=False)
     sample = others[sampled(entries[others], FINAL_WORK // tried.n_topics, rng)]
     _begin_sample(run.stages, int(entries[sample].sum()), tried)
-    for n_passes in (min(TRIAL_PASSES, tried.settings.max_passes), tried.settings.max_passes):
+    n_trial = min(TRIAL_PASSES, tried.settings.max_passes)
+    for n_passes in (n_trial, tried.settings.max_passes - n_trial):
+        if n_passes == 0 or fit.converged or run.is_stopped:
+            break
         limited = tried._replace(settings=tried.settings._replace(max_passes=n_passes))
         longer: LDAFit = place.together(_fit_sample, sample, fit, limited, run)
         score = scores(np.ascontiguousarray(longer.beta.T), (row_prior,))[row_prior]
@@ -337,15 +346,15 @@ def _refined(place: Place, fit: LDAFit, tried: _Tried, n_passes: int, stages: St
     stages.begin("refining", "topics: all rows", n_passes * place.n_rows)
     for number in range(n_passes):
         stages.reach(number * place.n_rows, f"topics: pass {number + 1} of {n_passes} over all rows")
-        counts = place.total(expected_topics, every, shared=(beta_rows, fit.row_prior, stages))
-        beta_rows = topics_of(problem, counts / SCALE)
+        counts = place.total(expected_topics, every, shared=(beta_rows, fit.row_prior, tried.scale, stages))
+        beta_rows = topics_of(problem, counts / tried.scale)
     return np.ascontiguousarray(beta_rows.T)
 
 
 def expected_topics(
-    part: Counts, rows: Rows, beta_rows: Array, row_prior: float, stages: Stages, for_rows: ForRows
+    part: Counts, rows: Rows, beta_rows: Array, row_prior: float, scale: float, stages: Stages, for_rows: ForRows
 ) -> Array:
-    """Return the expected counts of topics in features, (V, K), times `SCALE`, of all rows of a part.
+    """Return the expected counts of topics in features, (V, K), times `scale` and rounded, of all rows of a part.
 
     The shares of a part of the rows are held at a time.
     """
@@ -354,7 +363,7 @@ def expected_topics(
         piece = part.take(slice(some[0], some[-1] + 1))
         for first, last in row_parts(piece, -(-piece.nnz // REFINED_ENTRIES)):
             theta = fitted_shares(piece.take(slice(first, last)), beta_rows, row_prior)
-            kernels.gather_topics(piece, first, last, theta, beta_rows, SCALE, counts)
+            kernels.gather_topics(piece, first, last, theta, beta_rows, scale, counts)
             stages.step(last - first)
 
     return summed(add, pieces_of(part, rows), beta_rows.shape, for_rows)

@@ -5,7 +5,7 @@ import pytest
 
 from mmpca import MMPCA, engine
 from mmpca.model import searching
-from mmpca.model.outlook import Sizes, search_costs, watched
+from mmpca.model.costs import Sizes, search_costs, watched
 from mmpca.stages import QUIET, Stages
 
 

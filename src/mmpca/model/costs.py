@@ -72,14 +72,15 @@ def watched(callback: Callback | None, stages: Stages, *, n_at_once: int = 1, of
     """
     if not stages.is_heard:
         return callback
-    shares: dict[int, float] = {}  # of the starts that have begun
+    done: dict[int, float] = {}  # shares of the starts that have begun
 
     def tell(number: int, now: engine.Progress) -> object:
         what = "all rows" if of_all else f"start {number + 1}"
         text = f"{what}, epoch {now.epoch}, {now.n_moves:,} moves, bound {now.bound:,.1f}"
-        shares[number] = _share(now)
-        n_ended = 0 if of_all else max(0, max(shares) + 1 - n_at_once)
-        stages.reach(n_ended + sum(share for other, share in shares.copy().items() if other >= n_ended), text)
+        done[number] = _share(now)
+        begun = done.copy()  # other threads go on
+        n_ended = 0 if of_all else max(0, max(begun) + 1 - n_at_once)
+        stages.reach(n_ended + sum(share for other, share in begun.items() if other >= n_ended), text)
         return None if callback is None else callback(number, now)
 
     return tell
