@@ -842,9 +842,9 @@ def expand_row(state, i, size_changes, min_gain, caution, last_caution, first, s
     top = -np.inf
     is_removal_known = False
     for q in range(first.size):
-        half = 0.5 * above[q] * above[q]
         if q == old:
             continue
+        half = 0.5 * above[q] * above[q]
         if first[q] + join[q] - min_gain + widening * half + removal + above[old] <= 0.0:
             rest = max(rest, first[q] + join[q] + last_widening * half + last_removal)
             continue
