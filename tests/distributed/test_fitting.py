@@ -12,6 +12,7 @@ from mmpca.distributed import fit
 from mmpca.distributed.crews import Cluster, Threads
 from mmpca.distributed.sources import load
 from mmpca.engine import loop, sweeps
+from mmpca.engine.state import Clusters
 from mmpca.errors import CountsError, StoreError
 from mmpca.io import CountTable, write_counts
 
@@ -148,3 +149,16 @@ def test_a_cluster_sends_a_tuple_as_one_value(client):
     crew = Cluster(client)
     assert crew.gather([crew.submit(len, crew.send((1, 2, 3)))]) == [3]
     assert crew.gather([crew.send(as_counts([[1, 2]]))])[0].n_features == 2
+
+
+@pytest.mark.usefixtures("as_if_large")
+def test_clusters_that_have_not_changed_are_not_sent_again(X, options, data, blocks, monkeypatch):
+    asked, sent = [], []
+    submit, send = Threads.submit, Threads.send
+    monkeypatch.setattr(Threads, "submit", lambda crew, *call: asked.append(call[1]) or submit(crew, *call))
+    monkeypatch.setattr(Threads, "send", lambda crew, value: sent.append(type(value)) or send(crew, value))
+    converged = MMPCA(**options | {"topics": data.topics}).fit(X)
+    model = MMPCA(**options | {"topics": data.topics, "start": converged.labels_})
+    fit(model, blocks(X, 1))
+    np.testing.assert_array_equal(model.labels_, converged.labels_)
+    assert 0 < sent.count(Clusters) < asked.count(sweeps.propose_rows) / 2

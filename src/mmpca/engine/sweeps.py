@@ -82,6 +82,7 @@ class GreedySweep:
         self.cautions = (1.0, last_caution(state))
         self.outlook = Outlook(state, place)
         self._topics = place.keep(Topics.of(state))
+        self._clusters, self._seen = place.keep(Clusters.of(state)), _fingerprint(state)
 
     def visit(self, block: Rows, min_gain: float, caution: float) -> int:
         """Make moves of the block's rows in place, all bounds on errors times `caution`; return their number."""
@@ -99,12 +100,19 @@ class GreedySweep:
     def _propose(self, rows: Rows, min_gain: float, caution: float) -> Found:
         """Return the best move of each row against the frozen state."""
         asked = Question(min_gain, caution, self.cautions[-1])
-        shared = (self._topics, Clusters.of(self.state), asked)
+        self._keep_clusters()
+        shared = (self._topics, self._clusters, asked)
         answers = self.place.each(propose_rows, rows, self.state.labels[rows], shared=shared)
         target, upper = np.empty(len(rows), dtype=np.int32), np.empty(len(rows))
         for at, found in answers:
             target[at], upper[at] = found.target, found.upper
         return Found(target, upper, stacked([found.moving for _, found in answers]))
+
+    def _keep_clusters(self) -> None:
+        """Have the present clusters sent, unless they are those that were sent last: most of what travels."""
+        seen = _fingerprint(self.state)
+        if not np.array_equal(seen, self._seen):
+            self._clusters, self._seen = self.place.keep(Clusters.of(self.state)), seen
 
     def _apply(self, block: Rows, rows: Rows, found: Found, min_gain: float) -> int:
         """Make the proposed moves that still gain, in the block's order, in place; return their number."""
@@ -125,6 +133,12 @@ class GreedySweep:
         self.outlook.end_epoch(self.state)
         if is_repaired:
             self.outlook.forget()
+
+
+def _fingerprint(state: State) -> Array:
+    """Return numbers of which one changes with everything that a move, a refresh or the end of an epoch changes."""
+    largest = state.tables[:, state.n_clusters].sum()
+    return np.concatenate([state.value, state.totals, state.moved, state.aged, state.weight.ravel(), [largest]])
 
 
 class Question(NamedTuple):
