@@ -31,6 +31,7 @@ WIDTH = 160
 N_FEATURES, N_GROUPS, LENGTHS = 50_000, 30, (45, 120)  # features, clusters and topics, totals of rows
 BLOCK_ROWS = 25_000
 SIZES, MILLION = (10_000, 100_000), 1_000_000
+LARGE = 100_000  # rows, from which on a fit makes the same steps: fewer have topics by EM on all of them
 JUDGED = 100_000  # rows, on which two threads and two processes are required to gain
 WAYS = {
     "1 thread": ("threads", 1),
@@ -75,12 +76,15 @@ def show(runs: list[Run]) -> None:
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     console.print(table_of_runs(runs))
     console.print(table_of_rows(judged(runs)))
-    alone = list({one.n_rows: one.numbers for one in runs if one.name == "1 thread"}.values())  # the last of each
-    if len(alone) > 1:
-        sizes = Sizes(N_FEATURES, N_GROUPS, N_GROUPS)
-        lines = fitted_lines(alone)
-        console.print(table_of_lines(lines, alone, sizes))
-        console.print(table_of_clusters(lines, sizes))
+    for way in ("1 thread", "2 threads"):
+        measured = {
+            one.n_rows: one.numbers for one in runs if one.name == way and one.n_rows >= LARGE
+        }  # the last of each
+        if len(measured) > 1:
+            sizes = Sizes(N_FEATURES, N_GROUPS, N_GROUPS)
+            lines = fitted_lines(list(measured.values()))
+            console.print(table_of_lines(lines, list(measured.values()), sizes, way))
+            console.print(table_of_clusters(lines, sizes, way))
     print(f"written to {store(runs).name} in benchmarks/results")
 
 

@@ -1,6 +1,6 @@
 """What a fit costs by its size, fitted to runs of `scale.py`, and what that makes of more rows and more workers.
 
-A fit on one thread takes fixed seconds, for tables of clusters and for samples of the rows, and seconds in proportion
+A fit takes fixed seconds, for tables of clusters and for samples of the rows, and seconds in proportion
 to the entries. On workers the second part is divided; tables travel once a block, sums of topics once a pass, and each
 look at the rows sends and brings back a few bytes a row.
 """
@@ -22,11 +22,11 @@ ROW_BYTES = 8 + 4 + 4 + 8  # a look: the row's number and label there, its targe
 # A row, at the client: labels twice; total, gain and time; the order of visits and numbers; what an epoch's end needs.
 CLIENT_BYTES = 4 * 2 + 8 * 3 + 8 * 3 + 8 * 6
 BANDWIDTH = 1e9  # bytes a second, assumed, into and out of each machine
-ENTRIES_A_ROW = 64
+ENTRIES_A_ROW = 81
 
 
 class Line(NamedTuple):
-    """Seconds on one thread: a fixed part, and one for each entry."""
+    """Seconds: a fixed part, and one for each entry."""
 
     fixed: float
     by_entry: float
@@ -55,7 +55,7 @@ class Sizes(NamedTuple):
 
 
 def fitted_lines(numbers: Sequence[dict[str, Any]]) -> dict[str, Line]:
-    """Return the lines of topics, search and rest that fit runs on one thread best, relative to their times."""
+    """Return the lines of topics, search and rest that fit runs best, relative to their times."""
     entries = np.array([one["entries"] for one in numbers], dtype=float)
     rest = [one["clock"] - one["topics"] - one["search"] for one in numbers]
     parts = {"topics": [one["topics"] for one in numbers], "search": [one["search"] for one in numbers], "rest": rest}
@@ -68,9 +68,9 @@ def _line(entries: np.ndarray, seconds: np.ndarray) -> Line:
     return Line(*found.tolist())
 
 
-def table_of_lines(lines: dict[str, Line], numbers: Sequence[dict[str, Any]], sizes: Sizes) -> Table:
-    """Return the lines, also in the units of the work, and how well they fit."""
-    table = Table(title="Seconds on one thread: fixed + by entry")
+def table_of_lines(lines: dict[str, Line], numbers: Sequence[dict[str, Any]], sizes: Sizes, way: str) -> Table:
+    """Return the lines of a way to fit, also in the units of the work, and how well they fit."""
+    table = Table(title=f"Seconds on {way}: fixed + by entry")
     for title in ("part", "fixed, s", "ns / (Q K V)", "ns / entry", "ns / (entry K)", "fitted / measured"):
         table.add_column(title, justify="left" if title == "part" else "right")
     work = sizes.n_clusters * sizes.n_topics * sizes.n_features
@@ -82,9 +82,10 @@ def table_of_lines(lines: dict[str, Line], numbers: Sequence[dict[str, Any]], si
     return table
 
 
-def table_of_clusters(lines: dict[str, Line], sizes: Sizes) -> Table:
-    """Return what the model says of many rows on many workers."""
-    table = Table(title=f"Carried on: minutes, with {BANDWIDTH / 1e9:.0f} GB/s into and out of each machine")
+def table_of_clusters(lines: dict[str, Line], sizes: Sizes, way: str) -> Table:
+    """Return what the model says of many rows on many workers, each with the threads of these lines."""
+    bandwidth = f"{BANDWIDTH / 1e9:.0f} GB/s into and out of each machine"
+    table = Table(title=f"Carried on: minutes, workers of {way}, {bandwidth}")
     for title in (
         "rows",
         "workers",
