@@ -18,7 +18,8 @@ LINKS = [
 
 
 @pytest.mark.parametrize("block", RUN)
-def test_a_code_block_of_the_documents_runs(block, capsys):
+def test_a_code_block_of_the_documents_runs(block, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # what it writes is not left behind
     exec(compile(block.text, block.name, "exec"), {})
     assert capsys.readouterr().out
 
