@@ -7,8 +7,9 @@ not depend on how the rows are divided.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, wait
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -74,6 +75,16 @@ class Place(Protocol):
 
     def keep(self, value: Any) -> Any:
         """Return what stands for a value that calls will share again and again."""
+
+
+@contextmanager
+def threads(n_threads: int) -> Iterator[Executor | None]:
+    """Provide a pool of threads, or None where one is enough."""
+    if n_threads == 1:
+        yield None
+    else:
+        with ThreadPoolExecutor(n_threads) as pool:
+            yield pool
 
 
 def one_thread(kernel: Callable[..., None], *arrays: NDArray[Any], size: int | None = None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from mmpca.engine.bound import Array
 from mmpca.engine.moves import bound, refresh
 from mmpca.engine.state import State, relabel, tighten_spread
 from mmpca.engine.sweeps import CvemSweep, ExactSweep, GreedySweep, Sweep
-from mmpca.places import ForRows, Here, Place, Rows, in_threads
+from mmpca.places import Here, Place, Rows
 
 Algorithm = Literal["greedy", "exact", "cvem"]
 
@@ -72,7 +71,6 @@ def climb(
     algorithm: Algorithm = "greedy",
     rng: np.random.Generator,
     limits: Limits | None = None,
-    n_threads: int = 1,
     callback: Callback | None = None,
     n_before: int = 0,
     place: Place | None = None,
@@ -90,15 +88,13 @@ def climb(
     rng : Generator
         Gives the order in which the rows are visited, a new one in each epoch.
     limits : Limits
-    n_threads : int
-        Threads that evaluate the rows of a block; the result does not depend on it.
     callback : callable, optional
         Called with a `Progress` after each block; a true answer stops the climb there, and so does Ctrl-C.
     n_before : int
         Epochs made before, for the numbers that the callback is told.
     place : Place, optional
-        Where the rows are, and the threads: `n_threads` is then not used. Rows that are not at hand are for "greedy"
-        only.
+        Where the rows are, and the threads that evaluate those of a block; by default at hand, and one. Rows that are
+        not at hand are for "greedy" only.
     on_epoch : callable, optional
         Called with the labels after each epoch.
 
@@ -110,25 +106,24 @@ def climb(
     bounds, n_moves = [bound(state)], list[int]()
     watch = _Watch(callback, len(state.labels), n_before)
     size = block_size(len(state.labels), algorithm)
-    with ThreadPoolExecutor(n_threads) as pool:
-        place = Here(state.rows, in_threads(pool if n_threads > 1 else None)) if place is None else place
-        sweep = _sweep(state, algorithm, place, place.for_rows)
-        while not watch.stopped and len(n_moves) < limits.max_epochs and not _is_quiet(n_moves, limits.few_moves):
-            watch.begin_epoch(bounds[-1])
-            before = _Point(state.labels.copy(), state.gamma.copy(), bounds[-1])
-            order = rng.permutation(len(state.labels))
-            blocks = [order[start : start + size] for start in range(0, len(order), size)]
-            try:
-                end = _epoch(state, before, sweep, blocks, limits.tol * abs(bounds[-1]), watch, place)
-            except KeyboardInterrupt:
-                watch.stopped = True
-                end = _rescue(state, before, place)
-            if end is None:
-                break
-            bounds.append(end)
-            n_moves.append(watch.n_moves)
-            if on_epoch is not None:
-                on_epoch(state.labels)
+    place = Here(state.rows) if place is None else place
+    sweep = _sweep(state, algorithm, place)
+    while not watch.stopped and len(n_moves) < limits.max_epochs and not _is_quiet(n_moves, limits.few_moves):
+        watch.begin_epoch(bounds[-1])
+        before = _Point(state.labels.copy(), state.gamma.copy(), bounds[-1])
+        order = rng.permutation(len(state.labels))
+        blocks = [order[start : start + size] for start in range(0, len(order), size)]
+        try:
+            end = _epoch(state, before, sweep, blocks, limits.tol * abs(bounds[-1]), watch, place)
+        except KeyboardInterrupt:
+            watch.stopped = True
+            end = _rescue(state, before, place)
+        if end is None:
+            break
+        bounds.append(end)
+        n_moves.append(watch.n_moves)
+        if on_epoch is not None:
+            on_epoch(state.labels)
     return Run(bounds, n_moves, _is_quiet(n_moves, 0) and not watch.stopped, watch.stopped)
 
 
@@ -177,10 +172,10 @@ class _Watch:
             self.stopped |= bool(self.callback(progress))
 
 
-def _sweep(state: State, algorithm: Algorithm, place: Place, for_rows: ForRows) -> Sweep:
+def _sweep(state: State, algorithm: Algorithm, place: Place) -> Sweep:
     if algorithm == "exact":
         return ExactSweep(state)
-    return CvemSweep(state, for_rows) if algorithm == "cvem" else GreedySweep(state, place)
+    return CvemSweep(state, place.for_rows) if algorithm == "cvem" else GreedySweep(state, place)
 
 
 def _is_quiet(n_moves: list[int], few: int) -> bool:

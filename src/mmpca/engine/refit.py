@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 from scipy.special import xlogy
 from threadpoolctl import threadpool_limits
@@ -12,7 +10,7 @@ from mmpca import kernels
 from mmpca.engine.bound import Array, dirichlet_divergence, expected_log_theta
 from mmpca.engine.moves import bound
 from mmpca.engine.state import State, copy
-from mmpca.places import ForRows, each_of, in_threads, one_thread
+from mmpca.places import ForRows, each_of, in_threads, one_thread, threads
 from mmpca.stages import QUIET, Stages
 
 FEATURES_AT_ONCE = 2**13
@@ -29,8 +27,8 @@ def refit_topics(
     told of each iteration as a step.
     """
     # The products are small: several threads of BLAS would mostly wait for each other.
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
-        for_rows = in_threads(pool if n_threads > 1 else None)
+    with threadpool_limits(1, user_api="blas"), threads(n_threads) as pool:
+        for_rows = in_threads(pool)
         best, start = _climb(copy(state), max_iter, tol, for_rows, stages)
         each_of(lambda q: kernels.refresh_cluster(best, q, False), range(best.n_clusters), for_rows)
     if bound(best) < start:  # under a prior below one, VE-steps may end in another maximum

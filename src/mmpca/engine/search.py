@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -13,7 +12,7 @@ from mmpca.engine.loop import Algorithm, Callback, Limits, Run, climb
 from mmpca.engine.moves import bound
 from mmpca.engine.regroup import Regrouping
 from mmpca.engine.state import State, relabel
-from mmpca.places import Here, Place, in_threads
+from mmpca.places import Here, Place, in_threads, threads
 
 # Clusters are regrouped for the first time when an epoch moves at most this share of the rows: what a regrouping
 # changes need not be polished before.
@@ -66,25 +65,27 @@ def search(
     Run
         An epoch's bound and moves include those of a regrouping just before it.
     """
-    if place is None:
-        with ThreadPoolExecutor(n_threads) as pool:
-            here = Here(state.rows, in_threads(pool if n_threads > 1 else None))
-            return search(
-                state, algorithm=algorithm, rng=rng, max_epochs=max_epochs, tol=tol, regroup=regroup,
-                few_moves=few_moves, callback=callback, place=here, on_epoch=on_epoch,
-            )  # fmt: skip
-    go_on = partial(
-        climb, state, algorithm=algorithm, rng=rng, callback=callback, place=place, on_epoch=on_epoch
-    )  # fmt: skip
-    first = max(few_moves, int(FEW_MOVES_SHARE * len(state.labels)) if regroup else 0)
-    run = go_on(limits=Limits(max_epochs, tol, first))
+    with threads(n_threads) as pool:
+        place = Here(state.rows, in_threads(pool)) if place is None else place
+        go_on = partial(
+            climb, state, algorithm=algorithm, rng=rng, callback=callback, place=place, on_epoch=on_epoch
+        )  # fmt: skip
+        if not regroup:
+            return go_on(limits=Limits(max_epochs, tol, few_moves))
+        return _climb_and_regroup(state, go_on, place, Limits(max_epochs, tol, few_moves))
+
+
+def _climb_and_regroup(state: State, go_on: Callable[..., Run], place: Place, limits: Limits) -> Run:
+    """Climb and regroup in turns, in place, until neither gains."""
+    max_epochs, tol, few_moves = limits
+    run = go_on(limits=limits._replace(few_moves=max(few_moves, int(FEW_MOVES_SHARE * len(state.labels)))))
     regrouping = Regrouping(state, tol=tol, place=place)
     try:
-        while regroup and not run.interrupted and run.n_epochs < max_epochs:
+        while not run.interrupted and run.n_epochs < max_epochs:
             has_changed = regrouping.improve()
             if run.n_moves and run.n_moves[-1] <= few_moves and not has_changed:
                 break
-            rest = go_on(limits=Limits(max_epochs - run.n_epochs, tol, few_moves), n_before=run.n_epochs)
+            rest = go_on(limits=limits._replace(max_epochs=max_epochs - run.n_epochs), n_before=run.n_epochs)
             run = run.followed_by(rest)
             if rest.n_epochs == 0:  # no gain could be trusted
                 break

@@ -17,8 +17,7 @@ from threadpoolctl import threadpool_limits
 from mmpca import engine
 from mmpca.counts import Counts
 from mmpca.engine.bound import Array
-from mmpca.places import Here, Place, in_threads
-from mmpca.topics.em import threads
+from mmpca.places import Here, Place, in_threads, threads
 
 Labels = NDArray[np.int32]
 Algorithm = engine.Algorithm | Literal["vbem"]
@@ -231,21 +230,21 @@ def is_enough(bounds: Sequence[float], patience: int) -> bool:
     """Tell whether the last `patience` bounds are no better than the best before them."""
     if len(bounds) <= patience:
         return False
-    best = max(bounds[:-patience])
-    return max(bounds[-patience:]) <= best + SAME_BOUND * abs(best)
+    return not _is_better(max(bounds[-patience:]), max(bounds[:-patience]))
 
 
 def n_needed(bounds: Sequence[float], patience: int, n_planned: int) -> int:
     """Return how many more starts will be searched whatever they find, zero if it is enough."""
     if len(bounds) >= n_planned or is_enough(bounds, patience):
         return 0
-    last_better = max((at for at in range(len(bounds)) if at == 0 or _is_better(bounds, at)), default=0)
+    better = [at for at in range(1, len(bounds)) if _is_better(bounds[at], max(bounds[:at]))]
+    last_better = max(better, default=0)
     return max(1, min(last_better + 1 + patience, n_planned) - len(bounds))
 
 
-def _is_better(bounds: Sequence[float], at: int) -> bool:
-    best = max(bounds[:at])
-    return bounds[at] > best + SAME_BOUND * abs(best)
+def _is_better(bound: float, best: float) -> bool:
+    """Tell whether a bound is above the best before by more than rounding."""
+    return bound > best + SAME_BOUND * abs(best)
 
 
 def n_side_by_side(n_rows: int, n_starts: int, n_threads: int) -> int:

@@ -13,9 +13,8 @@ time: F never decreases under EM, so that leaps ahead are safe when F is watched
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import Executor
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -243,13 +242,3 @@ def fitted_shares(
 
     list((map if pool is None else pool.map)(part, row_parts(rows, MAX_PARTS)))
     return theta
-
-
-@contextmanager
-def threads(n_threads: int) -> Iterator[Executor | None]:
-    """Provide a pool of threads, or None where one is enough."""
-    if n_threads == 1:
-        yield None
-    else:
-        with ThreadPoolExecutor(n_threads) as pool:
-            yield pool

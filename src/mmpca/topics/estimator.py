@@ -12,8 +12,9 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mmpca.counts import Counts, as_counts
+from mmpca.places import threads
 from mmpca.topics.checks import check_parameters
-from mmpca.topics.em import SMOOTHING, Array, Callback, fitted_shares, threads
+from mmpca.topics.em import SMOOTHING, Array, Callback, fitted_shares
 from mmpca.topics.lda import FINAL, fit_lda
 from mmpca.topics.splits import held_out_score, known_counts
 

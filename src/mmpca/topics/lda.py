@@ -9,7 +9,19 @@ from numpy.typing import NDArray
 
 from mmpca import kernels
 from mmpca.counts import Counts, no_rows
-from mmpca.places import ForRows, Here, Place, Rows, column_totals, in_threads, joined, pieces_of, row_entries, summed
+from mmpca.places import (
+    ForRows,
+    Here,
+    Place,
+    Rows,
+    column_totals,
+    in_threads,
+    joined,
+    pieces_of,
+    row_entries,
+    summed,
+    threads,
+)
 from mmpca.stages import QUIET, Stages
 from mmpca.topics import costs
 from mmpca.topics.em import (
@@ -22,7 +34,6 @@ from mmpca.topics.em import (
     Runner,
     fitted_shares,
     row_parts,
-    threads,
     topics_of,
 )
 from mmpca.topics.prior import GRID, SEARCH, PriorChoice, choose_row_prior

@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from mmpca import kernels
 from mmpca.counts import Counts
-from mmpca.places import Rows, in_threads
+from mmpca.places import Rows, in_threads, threads
 from mmpca.stages import QUIET, Stages
-from mmpca.topics.em import threads
 
 Array = NDArray[np.float64]
 
