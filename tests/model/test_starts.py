@@ -17,9 +17,8 @@ from mmpca import MMPCA, engine
 from mmpca.counts import as_counts
 from mmpca.errors import InterruptedSearchWarning
 from mmpca.model import estimator, starts
-from mmpca.model.searching import Searched, _try
+from mmpca.model.searching import Searched, Watch, _try
 from mmpca.places import Here
-from mmpca.stages import QUIET
 from mmpca.topics import topic_shares
 
 
@@ -327,7 +326,7 @@ def test_ctrl_c_in_the_search_keeps_the_best_state(data, X, algorithm, n_jobs, s
 def test_clusters_begin_near_the_shares_of_their_rows_and_end_where_they_would(data, X):
     rows, labels = as_counts(X), data.labels.astype(np.int32)
     shares = topic_shares(rows, data.topics, prior=1.0)
-    task = starts.Task(rows, data.topics, 1.0, 4, "greedy", 50, 1e-10, shares)
+    task = starts.Task(rows, data.topics, 1.0, 4, "greedy", 50, 1e-10, shares=shares)
     gamma = starts.first_gamma(task, starts.Start("kmeans", 0), labels)
     common = {"n_clusters": 4, "beta": data.topics, "alpha": 1.0}
     cold = engine.build(rows, labels, **common)
@@ -353,11 +352,11 @@ def test_starts_that_are_done_survive_an_interruption_of_those_elsewhere():
             return [Searched([SimpleNamespace(bound=float(number))], False) for number in range(len(asked))]
 
     planned = [starts.Start("random", seed) for seed in range(5)]
-    found = _try(Elsewhere(), np.arange(9), None, planned, 1, 1, None, QUIET)
+    found = _try(Elsewhere(), np.arange(9), None, planned, 1, Watch())
     assert [outcome.bound for outcome in found.outcomes] == [0.0, 1.0]
     assert found.is_interrupted
     with pytest.raises(KeyboardInterrupt):
-        _try(Elsewhere(), np.arange(9), None, planned, 2, 1, None, QUIET)
+        _try(Elsewhere(), np.arange(9), None, planned, 2, Watch())
 
 
 def test_an_interruption_while_starts_are_tried_on_some_rows_leaves_labels_of_all(data, X, monkeypatch, tmp_path):

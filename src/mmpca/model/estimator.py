@@ -25,7 +25,7 @@ from mmpca.model import constraints, explanation, files, prediction, starts
 from mmpca.model.checkpoints import Checkpoint
 from mmpca.model.dispersion import advice, overdispersion
 from mmpca.model.messages import tell_of_starts, telling
-from mmpca.model.searching import Common, expect, search
+from mmpca.model.searching import Common, Watch, expect, search
 from mmpca.places import Here, Place, column_totals, group_sums
 from mmpca.stages import Listener, Stages
 from mmpca.topics import fit_lda_at, topic_shares
@@ -213,8 +213,9 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             Called after each block of a search with the number of the start and a `Progress`; a true answer stops the
             search as Ctrl-C does: the best state so far is kept, with a warning.
         checkpoint : path, optional
-            A file for the topics, and of many rows for the labels after each epoch. If it is there already, the fit
-            goes on from it: to a maximum of the bound, if by another way than without a break.
+            A file for the topics, and of a greedy search of more than 50,000 rows for the labels after each epoch.
+            If it is there already, the fit goes on from it: to a maximum of the bound, if by another way than
+            without a break. The file of other data or parameters is refused.
         on_stage : callable, optional
             Called again and again with a `Stage`: name, text, share of the whole fit that is done, and about how many
             seconds are left, None while there is too little to go by. The result does not depend on it.
@@ -270,6 +271,8 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         beta = learn() if checkpoint is None else checkpoint.topics(learn)
         if checkpoint is not None and checkpoint.labels is not None:
             planned = [starts.Start("checkpoint", planned[0].seed, checkpoint.labels)]
+        on_epoch = None if checkpoint is None else checkpoint.keep
+        watch = Watch(effective_n_jobs(self.n_jobs), telling(callback, self.verbose), on_epoch, stages)
         # The number of threads of BLAS would decide the order of sums.
         with threadpool_limits(1, user_api="blas"):
             outcomes, is_interrupted = search(
@@ -278,10 +281,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
                 planned,
                 plan.patience,
                 seed=int(seeds[1].generate_state(1)[0]),
-                n_threads=effective_n_jobs(self.n_jobs),
-                callback=telling(callback, self.verbose),
-                on_epoch=None if checkpoint is None else checkpoint.keep,
-                stages=stages,
+                watch=watch,
             )
         # Of many rows the starts were tried on some of them; their bounds are not comparable with the last one.
         best = starts.best_of([outcome for outcome in outcomes if len(outcome.labels) == place.n_rows])

@@ -34,6 +34,16 @@ class Common(NamedTuple):
     algorithm: Algorithm
     max_epochs: int
     tol: float
+    few_moves: int = 0  # of an epoch, at which a search may end
+
+
+class Watch(NamedTuple):
+    """How searches are run in this process, and who is told of them; the result does not depend on any of it."""
+
+    n_threads: int = 1
+    callback: Callback | None = None  # as in `MMPCA.fit`
+    on_epoch: Callable[[Labels], object] | None = None  # called with the labels after each epoch of all of many rows
+    stages: Stages = QUIET  # told how far it is
 
 
 class Searched(NamedTuple):
@@ -44,16 +54,7 @@ class Searched(NamedTuple):
 
 
 def search(
-    place: Place,
-    common: Common,
-    planned: list[Start],
-    patience: int,
-    *,
-    seed: int,
-    n_threads: int = 1,
-    callback: Callback | None = None,
-    on_epoch: Callable[[Labels], object] | None = None,
-    stages: Stages = QUIET,
+    place: Place, common: Common, planned: list[Start], patience: int, *, seed: int, watch: Watch | None = None
 ) -> Searched:
     """Search from the planned starts; of many rows, the last outcome is that of all of them.
 
@@ -66,54 +67,37 @@ def search(
         Starts in a row that are no better than the best to stop after.
     seed : int
         Draws the rows that the starts are tried on.
-    n_threads : int
-        Threads of this process; the result does not depend on it.
-    callback : callable, optional
-        As in `MMPCA.fit`; where rows are in other processes, it is told of the search of all rows only.
-    on_epoch : callable, optional
-        Called with the labels after each epoch of a search of all of many rows.
-    stages : Stages
-        Told how far it is; where rows are in other processes, after each round of starts.
+    watch : Watch
+        Where rows are in other processes, its callback is told of the search of all rows only, and its stages after
+        each round of starts.
     """
-    is_many = are_many(place, common.algorithm)
-    if not is_many or planned[0].labels is not None:
-        if is_many and not isinstance(place, Here):
-            return _go_on(place, common, planned[0], [], n_threads, callback, on_epoch, stages)
-        return _try(place, np.arange(place.n_rows), common, planned, patience, n_threads, callback, stages)
+    watch = watch or Watch()
+    if not are_many(place, common.algorithm):
+        return _try(place, np.arange(place.n_rows), common, planned, patience, watch)
+    if planned[0].labels is not None:
+        return _go_on(place, common, planned[0], [], watch)
     some = np.sort(np.random.default_rng(seed).choice(place.n_rows, SAMPLED_ROWS, replace=False))
-    few_moves = int(SAMPLED_MOVES * SAMPLED_ROWS)
-    tried = _try(place, some, common, planned, patience, n_threads, callback, stages, few_moves)
-    stages.begin("carrying", "carrying the best start to all rows")
+    hasty = common._replace(few_moves=int(SAMPLED_MOVES * SAMPLED_ROWS))
+    tried = _try(place, some, hasty, planned, patience, watch)
+    watch.stages.begin("carrying", "carrying the best start to all rows")
     best = starts.best_of(tried.outcomes)
     labels = _extended(place, common, some, best)
     gamma = common.alpha + (best.gamma - common.alpha) * (place.n_rows / len(some))
     start = Start("sample", planned[0].seed, labels, gamma)
-    if on_epoch is not None:
-        on_epoch(labels)
+    if watch.on_epoch is not None:
+        watch.on_epoch(labels)
     if tried.is_interrupted:  # what the sample has shown so far is not lost
         common = common._replace(max_epochs=0)
-    found = _go_on(place, common, start, tried.outcomes, n_threads, callback, on_epoch, stages)
+    found = _go_on(place, common, start, tried.outcomes, watch)
     return found._replace(is_interrupted=found.is_interrupted or tried.is_interrupted)
 
 
-def _try(
-    place: Place,
-    some: Rows,
-    common: Common,
-    planned: list[Start],
-    patience: int,
-    n_threads: int,
-    callback: Callback | None,
-    stages: Stages,
-    few_moves: int = 0,
-) -> Searched:
+def _try(place: Place, some: Rows, common: Common, planned: list[Start], patience: int, watch: Watch) -> Searched:
     """Search some rows from the planned starts: in this process one after another, elsewhere side by side."""
     if place.is_here:
-        found: Searched = place.together(
-            search_rows, some, common, planned, patience, None, few_moves, n_threads, callback, stages
-        )
+        found: Searched = place.together(search_rows, some, common, planned, patience, None, watch)
         return found
-    shares = None
+    stages, shares = watch.stages, None
     if _needs_shares(planned):
         stages.begin("shares", SHARES_TEXT)
         shares = place.keep(joined(place, shares_of, some, shared=(common.beta, common.alpha, shares_tol(len(some)))))
@@ -121,7 +105,7 @@ def _try(
     _begin_starts(stages, planned, patience)
     while (n_next := starts.n_needed([one.bound for one in outcomes], patience, len(planned))) > 0:
         following = planned[len(outcomes) : len(outcomes) + n_next]
-        asked = [(some, kept, [start], 1, shares, few_moves) for start in following]
+        asked = [(some, kept, [start], 1, shares) for start in following]
         try:
             outcomes += [one for found in place.several(search_rows, asked) for one in found.outcomes]
         except KeyboardInterrupt:
@@ -152,26 +136,24 @@ def search_rows(
     planned: list[Start],
     patience: int,
     shares: Array | None = None,
-    few_moves: int = 0,
-    n_threads: int = 1,
-    callback: Callback | None = None,
-    stages: Stages = QUIET,
+    watch: Watch | None = None,
 ) -> Searched:
     """Search rows at hand from the planned starts; `shares` are the topic shares of the rows, if they are known."""
+    n_threads, callback, _, stages = watch or Watch()
     if shares is None and _needs_shares(planned):
         stages.begin("shares", SHARES_TEXT, rows.n_rows)
         shares = topic_shares(
             rows, common.beta, prior=common.alpha, tol=shares_tol(rows.n_rows), n_threads=n_threads, stages=stages
         )
-    task = starts.Task(rows, *common, shares, few_moves=few_moves)
+    task = starts.Task(rows, *common, shares=shares)
     _begin_starts(stages, planned, patience)
     n_at_once = starts.n_side_by_side(rows.n_rows, len(planned), n_threads)
 
     def on_start(number: int) -> None:
         stages.reach(max(0, number + 1 - n_at_once), f"start {number + 1}: first labels")
 
-    watch = watched(callback, stages, n_at_once=n_at_once)
-    searches = starts.Searches(task, planned, patience, watch, on_start)
+    told = watched(callback, stages, n_at_once=n_at_once)
+    searches = starts.Searches(task, planned, patience, told, on_start)
     outcomes = searches.run(n_threads)
     return Searched(outcomes, searches.interrupted)
 
@@ -186,29 +168,19 @@ def _extended(place: Place, common: Common, some: Rows, best: Outcome) -> Labels
     return labels
 
 
-def _go_on(
-    place: Place,
-    common: Common,
-    start: Start,
-    before: list[Outcome],
-    n_threads: int,
-    callback: Callback | None,
-    on_epoch: Callable[[Labels], object] | None,
-    stages: Stages,
-) -> Searched:
+def _go_on(place: Place, common: Common, start: Start, before: list[Outcome], watch: Watch) -> Searched:
     """Search all rows from given labels."""
     number = len(before)
-    stages.begin("search", "all rows, clusters")
-    callback = watched(callback, stages, of_all=True)
+    watch.stages.begin("search", "all rows, clusters")
+    callback = watched(watch.callback, watch.stages, of_all=True)
 
-    def watch(progress: engine.Progress) -> bool:
+    def tell(progress: engine.Progress) -> bool:
         return callback is not None and bool(callback(number, progress))
 
+    task = starts.Task(no_rows(place.n_features), *common, place=place, on_epoch=watch.on_epoch)
     if isinstance(place, Here):
-        task = starts.Task(place.rows, *common, on_epoch=on_epoch)
-    else:
-        task = starts.Task(no_rows(place.n_features), *common, place=place, on_epoch=on_epoch)
-    outcome = starts.search_from(task, start, n_threads=n_threads, callback=watch)
+        task = task._replace(rows=place.rows, place=None)
+    outcome = starts.search_from(task, start, n_threads=watch.n_threads, callback=tell)
     return Searched([*before, outcome], outcome.run.interrupted)
 
 

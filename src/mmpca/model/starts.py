@@ -69,10 +69,10 @@ class Task(NamedTuple):
     algorithm: Algorithm
     max_epochs: int
     tol: float
+    few_moves: int = 0  # of an epoch, at which a search may end
     shares: Array | None = None  # topic shares of the rows (N, K), for k-means
     place: Place | None = None  # where the rows are, if not at hand: then starts have to be given
     on_epoch: Callable[[Labels], object] | None = None  # called with the labels after each epoch
-    few_moves: int = 0  # of an epoch, at which a search may end
 
 
 class Start(NamedTuple):
