@@ -282,6 +282,16 @@ def test_totals_are_exact_over_many_chunks(monkeypatch):
     np.testing.assert_array_equal(counts.column_totals(), X.sum(axis=0))
 
 
+def test_weighted_totals_are_exact_and_wrap_around_where_their_type_ends(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, weights = rng.poisson(0.5, (50, 7)), rng.integers(2**64, size=7, dtype=np.uint64)
+    X[3, 2], X[-4:] = LARGEST_COUNT, 0
+    small_chunks(monkeypatch)
+    totals = as_counts(X, empty_rows="allow").row_totals(weights)
+    expected = [sum(int(x) * int(w) for x, w in zip(row, weights, strict=True)) % 2**64 for row in X]
+    assert totals.tolist() == expected
+
+
 def test_totals_of_huge_counts_do_not_overflow():
     counts = as_counts(np.full((1000, 2), LARGEST_COUNT))
     assert counts.row_totals().tolist() == [2 * LARGEST_COUNT] * 1000

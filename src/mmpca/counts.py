@@ -62,15 +62,20 @@ class Counts(NamedTuple):
         """Number of entries that are not zero."""
         return self.indices.size
 
-    def row_totals(self) -> NDArray[np.int64]:
-        """Return the sum of each row, shape (n_rows,)."""
-        totals = np.zeros(self.n_rows, dtype=np.int64)
+    def row_totals(self, weights: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return the sum of each row, shape (n_rows,); of its counts times the weights of their features, if given.
+
+        Weights are whole numbers, shape (n_features,): the sums have their type, and wrap around where it ends.
+        """
+        totals = np.zeros(self.n_rows, dtype=np.int64 if weights is None else weights.dtype)
         for first, last in _row_blocks(self.indptr):
             start, stop = self.indptr[first], self.indptr[last]
             # reduceat wants strictly growing starts: rows without entries keep their zero.
             filled = first + np.flatnonzero(np.diff(self.indptr[first : last + 1]))
-            block = self.data[start:stop]
-            totals[filled] = np.add.reduceat(block, self.indptr[filled] - start, dtype=np.int64)
+            block: NDArray[Any] = self.data[start:stop]
+            if weights is not None:
+                block = block.astype(weights.dtype) * weights[self.indices[start:stop]]
+            totals[filled] = np.add.reduceat(block, self.indptr[filled] - start, dtype=totals.dtype)
         return totals
 
     def column_totals(self) -> NDArray[np.int64]:

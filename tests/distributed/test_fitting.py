@@ -101,11 +101,24 @@ def test_a_checkpoint_of_other_data_or_parameters_is_refused(X, tmp_path, blocks
     fit(MMPCA(**options), blocks(X, 2), checkpoint=path)
     with pytest.raises(StoreError, match="belongs to another fit: its n_topics is 4, here it is 3"):
         fit(MMPCA(**options | {"n_topics": 3}), blocks(X, 2), checkpoint=path)
-    with pytest.raises(StoreError, match="belongs to another fit: its data is"):
-        fit(MMPCA(**options), blocks(X[::-1] * 2, 2), checkpoint=path)
+    for other in (X * 2, X[::-1]):
+        with pytest.raises(StoreError, match="belongs to another fit: its rows are others, or in another order"):
+            fit(MMPCA(**options), blocks(other, 2), checkpoint=path)
     path.write_bytes(b"cut short")
     with pytest.raises(StoreError, match="cannot be read"):
         fit(MMPCA(**options), blocks(X, 2), checkpoint=path)
+
+
+@pytest.mark.usefixtures("as_if_large")
+@pytest.mark.parametrize("where", ["threads", "cluster"])
+def test_a_checkpoint_is_known_however_the_rows_are_divided(X, where, tmp_path, blocks, moving, request):
+    client = None if where == "threads" else request.getfixturevalue("client")
+    path, model = tmp_path / "checkpoint.npz", MMPCA(**moving | {"max_epochs": 1})
+    model.fit(X, checkpoint=path)
+    for n_parts in (1, 5):
+        again = fit(MMPCA(**moving | {"max_epochs": 0}), blocks(X, n_parts), client, checkpoint=path)
+        assert again.starts_[0].kind == "checkpoint"
+        np.testing.assert_array_equal(again.labels_, model.labels_)
 
 
 # --- what it refuses ----------------------------------------------------------------------------------------------
