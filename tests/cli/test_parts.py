@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from mmpca import load
+from mmpca.distributed.crews import Threads
+from mmpca.errors import ClusterError
 from mmpca.io import CountTable, read_counts, write_counts
 
 FIT = ("--clusters", 6, "--topics", 4, "--n-init", 2, "--jobs", 1)
@@ -85,7 +88,10 @@ def test_empty_rows_are_refused_or_left_out_with_their_numbers(mmpca_command, sc
     where = ("--scheduler", scheduler)
     refused = mmpca_command("fit", holes, parts[1], *FIT, *where)
     assert refused.code == 1
-    assert "1 of 120 rows have no counts: no cluster fits them. Leave them out with --drop-empty." in refused.err
+    told = "rows have no counts, the first is '3': no cluster fits them. Leave them out with --drop-empty."
+    assert f"{holes}: 1 of 50 {told}" in refused.err
+    several = mmpca_command("fit", parts[1], holes, holes, *FIT)
+    assert f"{holes}: 1 of 50 rows have no counts, the first is '3', and 1 rows of 1 other file: no" in several.err
     fitted = mmpca_command("fit", holes, parts[1], *FIT, *where, "--drop-empty", "--json")
     assert fitted.code == 0, fitted.err
     assert [row["row"] for row in fitted.json["labels"]] == [str(i) for i in range(120) if i != 3]
@@ -104,6 +110,59 @@ def test_a_checkpoint_is_kept_and_one_of_another_fit_refused(mmpca_command, sche
     other = mmpca_command("fit", studio / "X.mtx", *FIT, "--seed", 1, "--checkpoint", path)
     assert other.code == 1
     assert "belongs to another fit: its random_state is 0, here it is 1" in other.err
+    turned = mmpca_command("fit", *parts[::-1], *FIT, "--checkpoint", path)
+    assert turned.code == 1
+    assert "belongs to another fit: its rows are others, or in another order" in turned.err
+
+
+@pytest.mark.parametrize("n_files", [1, 2])
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (ClusterError("all workers are gone"), 1, "error: all workers are gone"),
+        (KeyboardInterrupt, 130, "interrupted: The model was written to "),
+    ],
+)
+def test_a_model_outlives_its_labels(mmpca_command, parts, tmp_path, monkeypatch, n_files, error, code, told):
+    model, labels = tmp_path / "kept.mmpca", tmp_path / "labels.csv"
+
+    def fail(*_):
+        raise error
+
+    for room in ("fit", "parts"):
+        monkeypatch.setattr(f"mmpca.cli.{room}.own_probabilities", fail)
+    done = mmpca_command("fit", *parts[:n_files], *FIT, "--model", model, "--labels", labels)
+    assert done.code == code
+    assert told in done.err
+    assert f"The model was written to {model}, the labels were not." in done.err
+    assert len(load(model).labels_) == (50 if n_files == 1 else 120)
+    assert not labels.exists()
+    # Who does not ask for labels does not wait for their probabilities.
+    assert mmpca_command("fit", *parts[:n_files], *FIT, "--model", model).code == 0
+
+
+def test_probabilities_of_all_clusters_stay_where_the_rows_are(mmpca_command, studio, parts, tmp_path, monkeypatch):
+    gathered, gather = [], Threads.gather
+    monkeypatch.setattr(Threads, "gather", lambda crew, futures: note(gathered, gather(crew, futures)))
+    monkeypatch.setattr("mmpca.model.prediction.ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("mmpca.cli.probabilities.ROWS_AT_ONCE", 7)
+    model, labels = tmp_path / "parts.mmpca", tmp_path / "labels.csv"
+    assert mmpca_command("fit", *parts, *FIT, "--model", model, "--labels", labels).code == 0
+    assert labels.read_text() == (studio / "labels.csv").read_text()
+    shapes = {one.shape for one in gathered if isinstance(one, np.ndarray)}
+    assert {(50,), (70,)} <= shapes
+    assert not {(50, 6), (70, 6)} & shapes
+    gathered.clear()
+    told = mmpca_command("predict", model, *parts, "--json").json["labels"]
+    assert not {(50, 6), (70, 6)} & {one.shape for one in gathered if isinstance(one, np.ndarray)}
+    assert told == mmpca_command("predict", studio / "X.mmpca", studio / "X.mtx", "--json").json["labels"]
+    whole = mmpca_command("predict", model, *parts, "--json", "--probabilities").json["labels"]
+    assert told == [{name: row[name] for name in ("row", "cluster", "probability")} for row in whole]
+
+
+def note(notes, values):
+    notes.extend(values)
+    return values
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from mmpca import MMPCA
 from mmpca.distributed import predict
 from mmpca.errors import CountsError
 from mmpca.io import CountTable, write_counts
+from mmpca.model import prediction
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +28,17 @@ def labels(X, at_hand):
 def test_blocks_are_predicted_as_at_hand(X, client, blocks, model, labels):
     np.testing.assert_array_equal(predict(model, blocks(X, 2), client), labels)
     np.testing.assert_array_equal(predict(model, blocks(X, 5)), labels)
+
+
+def test_rows_of_a_part_are_scored_some_at_a_time(X, blocks, model, labels, monkeypatch):
+    sizes, joint_of = [], prediction.joint_of
+    monkeypatch.setattr(prediction, "ROWS_AT_ONCE", 70)
+    monkeypatch.setattr(
+        prediction, "joint_of", lambda rows, scores: sizes.append(rows.n_rows) or joint_of(rows, scores)
+    )
+    np.testing.assert_array_equal(predict(model, blocks(X, 2)), labels)
+    assert max(sizes) == 70
+    assert sum(sizes) == 300
 
 
 def test_square_roots_are_taken_where_the_model_takes_them(X, blocks, options):

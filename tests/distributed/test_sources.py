@@ -9,7 +9,7 @@ from scipy import sparse
 from mmpca import MMPCA
 from mmpca.distributed import fit
 from mmpca.distributed.crews import Threads
-from mmpca.distributed.sources import Reading, load
+from mmpca.distributed.sources import EmptyRows, Reading, load
 from mmpca.errors import CountsError, InputFileError
 from mmpca.io import CountTable, write_counts
 
@@ -104,6 +104,7 @@ def test_rows_without_names_are_numbered_through_all_files(small, crew, tmp_path
     loaded = load(paths, crew, Reading(empty_rows="drop", with_rows=True))
     assert loaded.rows == [str(i) for i in range(30) if i != 4]
     assert (loaded.n_dropped, loaded.parts.n_rows) == (1, 29)
+    assert loaded.empty == [EmptyRows(block=0, n_empty=1, n_read=10, name="4")]
 
 
 def test_files_of_other_features_are_refused(small, crew, tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +21,7 @@ from mmpca.cli.fitting import Fit, watched_fit
 from mmpca.cli.guard import INTERRUPTED
 from mmpca.cli.inputs import Data, read_data
 from mmpca.cli.options import InputOptions, TextOptions
-from mmpca.cli.quiet import without_name_warnings
+from mmpca.cli.probabilities import own_probabilities
 from mmpca.cli.tables import records, write_table
 from mmpca.distributed.fitting import fit_loaded
 from mmpca.errors import CountsError
@@ -43,7 +45,7 @@ class Fitted(NamedTuple):
 
     model: MMPCA
     went: Fit
-    labels: dict[str, list[Any]]
+    label_table: Callable[[], dict[str, list[Any]]]  # made when the model is safe
     remarks: list[str]
     text: dict[str, Any] | None = None
 
@@ -63,16 +65,14 @@ def run(
     model = MMPCA(**parameters)
     if scheduler is None and len(paths) == 1:
         fitted = _fit_here(model, paths[0], how, counting, drop_empty=drop_empty, checkpoint=checkpoint)
+        labels = _write(fitted, output)
     else:
         with parts.opened(paths, how, scheduler, model, drop_empty=drop_empty) as loaded:
             went = watched_fit(partial(fit_loaded, model, loaded, checkpoint=checkpoint), screen.err())
-            fitted = Fitted(model, went, parts.label_table(model, loaded), loaded.notes)
-    _, went, labels, remarks, text = fitted
-    if output.model is not None:
-        model.save(output.model, text=text)
-    if output.labels is not None:
-        write_table(output.labels, labels)
-    screen.notes(remarks + went.notes)
+            fitted = Fitted(model, went, partial(parts.label_table, model, loaded), loaded.notes)
+            labels = _write(fitted, output)
+    went = fitted.went
+    screen.notes(fitted.remarks + went.notes)
     if output.as_json:
         screen.print_json(_document(model, went, output, labels))
     else:
@@ -89,7 +89,34 @@ def _fit_here(
     remarks = list(data.table.notes)
     data = without_empty_rows(data, path, remarks, is_wanted=drop_empty)
     went = watched_fit(partial(model.fit, data.X, checkpoint=checkpoint), screen.err())
-    return Fitted(model, went, label_table(named(model, data), data), remarks, data.text)
+    return Fitted(model, went, partial(label_table, named(model, data), data), remarks, data.text)
+
+
+def _write(fitted: Fitted, output: Output) -> dict[str, list[Any]]:
+    """Write the model first, then the table of labels; return this, empty if nobody asked for it."""
+    if output.model is not None:
+        fitted.model.save(output.model, text=fitted.text)
+    if output.labels is None and not output.as_json:
+        return {}
+    with _told_what_is_kept(output.model):
+        labels = fitted.label_table()
+        if output.labels is not None:
+            write_table(output.labels, labels)
+    return labels
+
+
+@contextmanager
+def _told_what_is_kept(model: Path | None) -> Iterator[None]:
+    """Say where the model is if the labels are lost."""
+    told = f"The model was written to {model}, the labels were not."
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("" if model is None else told) from None
+    except Exception:
+        if model is not None:
+            screen.note(told)
+        raise
 
 
 def named(model: MMPCA, data: Data) -> MMPCA:
@@ -119,9 +146,7 @@ def without_empty_rows(data: Data, path: Path, remarks: list[str], *, is_wanted:
 
 def label_table(model: MMPCA, data: Data) -> dict[str, list[Any]]:
     """Return name, cluster and probability of each fitted row."""
-    with without_name_warnings():
-        probabilities = model.predict_proba(data.X)  # (N, Q)
-    own = np.take_along_axis(probabilities, model.labels_[:, None].astype(np.intp), axis=1)[:, 0]
+    own = own_probabilities(model, data.X)
     return {"row": data.row_names(), "cluster": model.labels_.tolist(), "probability": own.round(6).tolist()}
 
 

@@ -19,10 +19,17 @@ from mmpca.cli.options import InputOptions
 from mmpca.cli.quiet import without_dask_messages
 from mmpca.distributed.crews import crew_of
 from mmpca.distributed.fitting import check_model
-from mmpca.distributed.predicting import check_features, probabilities, reading_for
+from mmpca.distributed.predicting import (
+    best_clusters,
+    check_features,
+    own_probabilities,
+    probabilities,
+    reading_for,
+)
 from mmpca.distributed.sources import Loaded, Reading, load
 from mmpca.errors import CountsError
 from mmpca.model import MMPCA, ModelFile
+from mmpca.model.prediction import best_of
 from mmpca.places import joined, row_entries
 
 
@@ -30,7 +37,8 @@ class Predicted(NamedTuple):
     """What is predicted of rows, wherever they were."""
 
     names: list[str]
-    probabilities: NDArray[np.float64]  # (N, Q)
+    best: NDArray[Any]  # cluster and probability of each row, `prediction.BEST`, (N,)
+    probabilities: NDArray[np.float64] | None  # of all clusters, (N, Q), where they are asked for
     n_empty: int
     remarks: list[str]
 
@@ -46,24 +54,35 @@ def opened(
     with without_dask_messages(), crew_of(scheduler, effective_n_jobs(model.n_jobs)) as crew:
         with _told(len(paths)) as tell:
             loaded = load(list(paths), crew, reading, on_read=tell)
-        if loaded.n_dropped and not drop_empty:
-            raise CountsError(
-                f"{loaded.n_dropped:,} of {loaded.n_dropped + loaded.parts.n_rows:,} rows have no counts: no cluster "
-                "fits them. Leave them out with --drop-empty."
-            )
+        if loaded.empty and not drop_empty:
+            raise _empty_rows_error(paths, loaded)
         if loaded.n_dropped:
             loaded.notes.append(f"{loaded.n_dropped:,} rows without counts were left out and have no label.")
         yield loaded
 
 
+def _empty_rows_error(paths: Sequence[Path], loaded: Loaded) -> CountsError:
+    """Return the error for rows without counts: where the first is, and how many there are."""
+    first, *others = loaded.empty
+    elsewhere = ""
+    if others:
+        n_files = "1 other file" if len(others) == 1 else f"{len(others):,} other files"
+        elsewhere = f", and {sum(other.n_empty for other in others):,} rows of {n_files}"
+    return CountsError(
+        f"{paths[first.block]}: {first.n_empty:,} of {first.n_read:,} rows have no counts, the first is "
+        f"{first.name!r}{elsewhere}: no cluster fits them. Leave them out with --drop-empty."
+    )
+
+
 def label_table(model: MMPCA, loaded: Loaded) -> dict[str, list[Any]]:
     """Return name, cluster and probability of each fitted row."""
-    found = probabilities(model, loaded.parts)  # (N, Q)
-    own = found[np.arange(len(found)), model.labels_]
+    own = own_probabilities(model, loaded.parts)
     return {"row": loaded.rows or [], "cluster": model.labels_.tolist(), "probability": own.round(6).tolist()}
 
 
-def predicted(paths: Sequence[Path], how: InputOptions, scheduler: str | None, file: ModelFile) -> Predicted:
+def predicted(
+    paths: Sequence[Path], how: InputOptions, scheduler: str | None, file: ModelFile, *, with_probabilities: bool
+) -> Predicted:
     """Predict the rows of files where they are."""
     _check_inputs(paths, how, has_text=file.text is not None)
     reading = reading_for(file.model, options=_read_options(how), with_rows=True)
@@ -72,7 +91,9 @@ def predicted(paths: Sequence[Path], how: InputOptions, scheduler: str | None, f
             loaded = load(list(paths), crew, reading, on_read=tell)
         check_features(file.model, loaded.parts)
         n_empty = int((joined(loaded.parts, row_entries, np.arange(loaded.parts.n_rows)) == 0).sum())
-        return Predicted(loaded.rows or [], probabilities(file.model, loaded.parts), n_empty, loaded.notes)
+        found = probabilities(file.model, loaded.parts) if with_probabilities else None
+        best = best_clusters(file.model, loaded.parts) if found is None else best_of(found)
+        return Predicted(loaded.rows or [], best, found, n_empty, loaded.notes)
 
 
 @contextmanager

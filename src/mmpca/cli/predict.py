@@ -13,9 +13,11 @@ from rich.table import Table
 from mmpca.cli import parts, screen
 from mmpca.cli.inputs import read_for_model
 from mmpca.cli.options import InputOptions
+from mmpca.cli.probabilities import best_clusters
 from mmpca.cli.quiet import without_name_warnings
 from mmpca.cli.tables import records, write_table
 from mmpca.model import ModelFile, read_model
+from mmpca.model.prediction import best_of
 
 MOST_ROWS_SHOWN = 40
 
@@ -32,17 +34,17 @@ def run(
 ) -> None:
     """Load, read, predict, and write or show."""
     file = read_model(model_path)
-    is_here = scheduler is None and len(paths) == 1
-    names, probabilities, n_empty, remarks = (
-        _predict_here(paths[0], how, file) if is_here else parts.predicted(paths, how, scheduler, file)
-    )
-    clusters = probabilities.argmax(axis=1)
+    if scheduler is None and len(paths) == 1:
+        predicted = _predict_here(paths[0], how, file, with_probabilities=with_probabilities)
+    else:
+        predicted = parts.predicted(paths, how, scheduler, file, with_probabilities=with_probabilities)
+    names, best, probabilities, n_empty, remarks = predicted
     table: dict[str, list[Any]] = {
         "row": names,
-        "cluster": clusters.tolist(),
-        "probability": probabilities.max(axis=1).round(6).tolist(),
+        "cluster": best["cluster"].tolist(),
+        "probability": best["probability"].round(6).tolist(),
     }
-    if with_probabilities:
+    if probabilities is not None:
         table |= {f"cluster_{q}": column.round(6).tolist() for q, column in enumerate(probabilities.T)}
     if n_empty:
         remarks.append(
@@ -56,17 +58,17 @@ def run(
     elif labels is None:
         _show(screen.out(), table)
     else:
-        screen.out().print(
-            f"{len(clusters):,} labels written to {labels}", highlight=False, markup=False, soft_wrap=True
-        )
+        screen.out().print(f"{len(best):,} labels written to {labels}", highlight=False, markup=False, soft_wrap=True)
 
 
-def _predict_here(path: Path, how: InputOptions, file: ModelFile) -> parts.Predicted:
-    data = read_for_model(path, how, file)
-    with without_name_warnings():
-        probabilities = file.model.predict_proba(data.X)  # (N, Q)
+def _predict_here(path: Path, how: InputOptions, file: ModelFile, *, with_probabilities: bool) -> parts.Predicted:
+    data, found = read_for_model(path, how, file), None
+    if with_probabilities:
+        with without_name_warnings():
+            found = file.model.predict_proba(data.X)  # (N, Q)
+    best = best_clusters(file.model, data.X) if found is None else best_of(found)
     n_empty = int((np.diff(data.X.indptr) == 0).sum())
-    return parts.Predicted(data.row_names(), probabilities, n_empty, list(data.table.notes))
+    return parts.Predicted(data.row_names(), best, found, n_empty, list(data.table.notes))
 
 
 def _show(console: Console, table: dict[str, list[Any]]) -> None:

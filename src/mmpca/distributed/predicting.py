@@ -16,6 +16,7 @@ from mmpca.distributed.parts import Parts
 from mmpca.distributed.sources import Reading, load
 from mmpca.errors import CountsError
 from mmpca.model import MMPCA, prediction
+from mmpca.model.prediction import Scores
 from mmpca.places import ForRows, Rows, joined
 
 Array = NDArray[np.float64]
@@ -51,7 +52,7 @@ def predict(model: MMPCA, X: Any, client: Any = None, *, read: Mapping[str, Any]
     with crew_of(client, effective_n_jobs(model.n_jobs)) as crew:
         parts = load(X, crew, reading_for(model, options=read or {})).parts
         check_features(model, parts)
-        labels: NDArray[np.int32] = joined(parts, predict_rows, np.arange(parts.n_rows), shared=_mixture(model))
+        labels: NDArray[np.int32] = joined(parts, predict_rows, np.arange(parts.n_rows), shared=[_scores(model)])
     return labels
 
 
@@ -72,27 +73,53 @@ def check_features(model: MMPCA, parts: Parts) -> None:
 
 def probabilities(model: MMPCA, parts: Parts) -> Array:
     """Return the probability of each cluster for each row of parts, (N, Q)."""
-    found: Array = joined(parts, probabilities_of_rows, np.arange(parts.n_rows), shared=_mixture(model))
+    found: Array = joined(parts, probabilities_of_rows, np.arange(parts.n_rows), shared=[_scores(model)])
     return found
 
 
-def _mixture(model: MMPCA) -> tuple[Array, Array, Array]:
-    return model.components_, model.cluster_topics_, model.weights_
+def best_clusters(model: MMPCA, parts: Parts) -> NDArray[Any]:
+    """Return cluster and probability of each row of parts, an array of `prediction.BEST`, (N,)."""
+    found: NDArray[Any] = joined(parts, best_of_rows, np.arange(parts.n_rows), shared=[_scores(model)])
+    return found
 
 
-# --- what workers call --------------------------------------------------------------------------------------------
+def own_probabilities(model: MMPCA, parts: Parts) -> Array:
+    """Return the probability of the own cluster of each row that the model was fitted to, (N,)."""
+    found: Array = joined(parts, own_of_rows, np.arange(parts.n_rows), model.labels_, shared=[_scores(model)])
+    return found
 
 
-def predict_rows(
-    part: Counts, rows: Rows, topics: Array, cluster_topics: Array, weights: Array, for_rows: ForRows
-) -> NDArray[np.int32]:
-    """Return the most probable cluster of each row of a part; all of them are meant."""
-    joint = prediction.joint_log_likelihood(part, topics, cluster_topics, weights)
-    return joint.argmax(axis=1).astype(np.int32)
+def _scores(model: MMPCA) -> Scores:
+    return prediction.scores_of(model.components_, model.cluster_topics_, model.weights_)
 
 
-def probabilities_of_rows(
-    part: Counts, rows: Rows, topics: Array, cluster_topics: Array, weights: Array, for_rows: ForRows
-) -> Array:
-    """Return the probability of each cluster for each row of a part; all of them are meant."""
-    return prediction.posterior(prediction.joint_log_likelihood(part, topics, cluster_topics, weights))
+# --- what workers call, of all rows of a part ---------------------------------------------------------------------
+
+
+def predict_rows(part: Counts, rows: Rows, scores: Scores, for_rows: ForRows) -> NDArray[np.int32]:
+    """Return the most probable cluster of each row."""
+    labels = np.empty(part.n_rows, dtype=np.int32)
+    for piece, joint in prediction.joint_in_pieces(part, scores):
+        labels[piece] = joint.argmax(axis=1)
+    return labels
+
+
+def probabilities_of_rows(part: Counts, rows: Rows, scores: Scores, for_rows: ForRows) -> Array:
+    """Return the probability of each cluster for each row."""
+    return prediction.posterior(prediction.joint_of(part, scores))
+
+
+def best_of_rows(part: Counts, rows: Rows, scores: Scores, for_rows: ForRows) -> NDArray[Any]:
+    """Return the most probable cluster of each row, and its probability."""
+    best = np.empty(part.n_rows, dtype=prediction.BEST)
+    for piece, joint in prediction.joint_in_pieces(part, scores):
+        best[piece] = prediction.best_of(prediction.posterior(joint))
+    return best
+
+
+def own_of_rows(part: Counts, rows: Rows, labels: NDArray[np.int32], scores: Scores, for_rows: ForRows) -> Array:
+    """Return the probability of each row's own cluster."""
+    own = np.empty(part.n_rows)
+    for piece, joint in prediction.joint_in_pieces(part, scores):
+        own[piece] = prediction.own_of(prediction.posterior(joint), labels[piece])
+    return own

@@ -36,6 +36,15 @@ class Reading(NamedTuple):
     with_rows: bool = False  # whether names of rows are brought here
 
 
+class EmptyRows(NamedTuple):
+    """Rows of a block without counts, which were left out."""
+
+    block: int
+    n_empty: int
+    n_read: int
+    name: str  # of the first, or its number in the block
+
+
 class Loaded(NamedTuple):
     """Parts, and what is known of them."""
 
@@ -43,7 +52,12 @@ class Loaded(NamedTuple):
     feature_names: Any | None  # array of str, shape (V,)
     rows: list[str] | None  # a name for each row, or its number among all that were read
     notes: list[str]  # on how files were read, a sentence each
-    n_dropped: int  # rows without counts
+    empty: list[EmptyRows]  # by block
+
+    @property
+    def n_dropped(self) -> int:
+        """Number of rows without counts."""
+        return sum(one.n_empty for one in self.empty)
 
 
 class Block(NamedTuple):
@@ -55,6 +69,7 @@ class Block(NamedTuple):
     kept: NDArray[np.intp] | None = None  # which these are, if not all
     n_read: int = 0
     notes: tuple[str, ...] = ()
+    first_empty: str | None = None  # name or number of the first row that was left out
 
 
 class _Sketch(NamedTuple):
@@ -65,6 +80,7 @@ class _Sketch(NamedTuple):
     n_read: int
     names_digest: str | None
     notes: tuple[str, ...]
+    first_empty: str | None
 
 
 def load(
@@ -105,7 +121,12 @@ def load(
     )
     rows = list(_row_names(blocks, sketches, crew)) if reading.with_rows else None
     notes = list(dict.fromkeys(note for sketch in sketches for note in sketch.notes))
-    return Loaded(parts, names, rows, notes, sum(sketch.n_read - sketch.n_rows for sketch in sketches))
+    empty = [
+        EmptyRows(number, sketch.n_read - sketch.n_rows, sketch.n_read, sketch.first_empty)
+        for number, sketch in enumerate(sketches)
+        if sketch.first_empty is not None
+    ]
+    return Loaded(parts, names, rows, notes, empty)
 
 
 def _blocks(X: Any) -> list[Any]:
@@ -222,19 +243,21 @@ def _checked(
     if len(shape) == 2 and shape[0] == 0:
         return Block(no_rows(shape[1]), features, row_names, notes=notes)
     rows = as_counts(X, name=name, empty_rows="error" if reading.empty_rows == "error" else "allow")
-    n_read, kept, filled = rows.n_rows, None, np.flatnonzero(np.diff(rows.indptr))
+    n_read, kept, filled, first_empty = rows.n_rows, None, np.flatnonzero(np.diff(rows.indptr)), None
     if reading.empty_rows == "drop" and len(filled) < n_read:
+        first = int(np.diff(rows.indptr).argmin())
+        first_empty = str(first if row_names is None else row_names[first])
         rows, kept = rows.take(filled), filled
         row_names = None if row_names is None else row_names[filled]
     if reading.stabilize == "sqrt":
         rows = square_root(rows)
-    return Block(rows, features, row_names, kept, n_read, notes)
+    return Block(rows, features, row_names, kept, n_read, notes, first_empty)
 
 
 def _sketch(block: Block) -> _Sketch:
     names = block.feature_names
     digest = None if names is None else hashlib.sha256("\n".join(map(repr, names)).encode()).hexdigest()
-    return _Sketch(block.rows.n_rows, block.rows.n_features, block.n_read, digest, block.notes)
+    return _Sketch(block.rows.n_rows, block.rows.n_features, block.n_read, digest, block.notes, block.first_empty)
 
 
 def _feature_names(block: Block) -> Any:
