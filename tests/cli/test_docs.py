@@ -36,3 +36,16 @@ def test_every_command_is_in_the_document():
     document = (DOCS / "cli.md").read_text()
     for command in COMMANDS:
         assert f"| `{command.__name__}` |" in document
+
+
+def test_what_a_checkpoint_keeps_is_told_in_the_same_words_everywhere():
+    from mmpca import MMPCA
+    from mmpca.cli.commands.fit import fit as command
+    from mmpca.distributed import fit
+    from mmpca.model.searching import SAMPLED_ROWS
+
+    option = command.__annotations__["checkpoint"]
+    for page in (MMPCA.fit.__doc__, fit.__doc__, str(option), (DOCS / "cli.md").read_text()):
+        words = " ".join(page.split())
+        assert f"of a greedy search of more than {SAMPLED_ROWS:,} rows" in words
+        assert "labels after each epoch" in words

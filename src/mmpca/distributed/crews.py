@@ -152,7 +152,7 @@ def _losses_told() -> Iterator[None]:
     except (CancelledError, ClosedClientError, CommClosedError) as error:
         raise ClusterError(
             "What the cluster held is lost: its scheduler has gone or was restarted, or data that had been scattered "
-            "were on a worker that died. Start again; with a checkpoint a fit goes on from its last epoch."
+            "were on a worker that died. Start again; with a checkpoint a fit goes on from what that holds."
         ) from error
 
 

@@ -47,8 +47,9 @@ def fit(
     read : mapping, optional
         Options of :func:`mmpca.io.read_counts` for files, such as ``{"layer": "counts"}``.
     checkpoint : path, optional
-        A file for the topics and the labels after each epoch. If it is there already, the fit goes on from it: to a
-        maximum of the bound, if by another way than without a break.
+        A file for the topics, and of a greedy search of more than 50,000 rows for the labels after each epoch. If it
+        is there already, the fit goes on from it: to a maximum of the bound, if by another way than without a break.
+        The file of other data or parameters is refused.
     callback, on_stage : callable, optional
         As in :meth:`mmpca.MMPCA.fit`; what a worker does alone is told when it begins.
 

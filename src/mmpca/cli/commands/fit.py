@@ -68,7 +68,8 @@ def fit(
         Path | None,
         typer.Option(
             "--checkpoint",
-            help="Keep topics and labels here on the way; the same command goes on from it.",
+            help="Keep the topics here, and of a greedy search of more than 50,000 rows the labels after each epoch; "
+            "the same command goes on from it.",
             callback=options.check_new_model,
             rich_help_panel="Where it runs",
         ),
