@@ -17,17 +17,33 @@ FIGURES = Path(__file__).with_name("experiments")
 
 def main() -> None:
     """Refresh what has results in the folder that is named on the command line."""
-    folder = Path(sys.argv[1])
+    folder = finished_folder(sys.argv[1:])
     text = DOCUMENT.read_text(encoding="utf-8")
     FIGURES.mkdir(exist_ok=True)
     for name in EXPERIMENTS:
         path = folder / name / f"{name}.csv"
         place = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", flags=re.DOTALL)
         if path.exists() and place.search(text):
-            shown = f"![The figure of {name}](experiments/{name}.svg)\n\n{markdown(make(name).summary(read(path)))}"
+            shown = f"![The figure of {name}](experiments/{name}.svg)\n\n{tables(name, read(path))}"
             text = place.sub(lambda found, shown=shown: f"{found[1]}\n{shown}\n{found[2]}", text)
             shutil.copy(folder / name / f"{name}.svg", FIGURES)
     DOCUMENT.write_text(text, encoding="utf-8")
+
+
+def finished_folder(arguments: list[str]) -> Path:
+    """Return the folder of results; leave with a word where there is none."""
+    folder = Path(arguments[0]) if len(arguments) == 1 else None
+    if folder is None or not any((folder / name / f"{name}.csv").exists() for name in EXPERIMENTS):
+        sys.exit(f"Name a folder with results such as noise/noise.csv, as `make experiments` makes it; got {arguments}.")
+    return folder
+
+
+def tables(name: str, results: Table) -> str:
+    """Return the summary of an experiment, and how far methods are behind MMPCA where they are compared."""
+    experiment = make(name)
+    gaps = experiment.gaps(results)
+    behind = "" if gaps is None else f"\nBehind MMPCA on the same data sets, mean (standard error):\n\n{markdown(gaps)}"
+    return markdown(experiment.summary(results)) + behind
 
 
 def read(path: Path) -> Table:

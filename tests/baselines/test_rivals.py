@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from mmpca import baselines
-from mmpca.baselines import GMMLDA, NMFEM, MultinomialMixture, PoissonMixture
+from mmpca.baselines import GMMLDA, NMFEM, DirichletMultinomialMixture, MultinomialMixture, PoissonMixture
 from mmpca.errors import CountsError
 
 
@@ -49,11 +49,14 @@ def test_leaves_the_counts_as_they_are(make_rival, make_blocks):
     assert abs(X - before).sum() == 0
 
 
-def test_never_lowers_what_it_maximises(make_rival, make_blocks):
-    model = make_rival(4).fit(make_blocks(2, shortest=5, longest=30).X)
-    if hasattr(model, "history_"):
-        assert len(model.history_) == model.n_iter_
-        assert np.all(np.diff(model.history_) >= -1e-9 * abs(model.history_[-1]))
+@pytest.mark.parametrize(
+    "kind", [MultinomialMixture, NMFEM, PoissonMixture, partial(PoissonMixture, algorithm="cem"), DirichletMultinomialMixture],
+    ids=["multinomial", "nmf-em", "poisson", "poisson-cem", "dirichlet"],
+)  # fmt: skip
+def test_never_lowers_what_it_maximises(kind, make_blocks):
+    model = kind(4, n_init=2, random_state=0).fit(make_blocks(2, shortest=5, longest=30).X)
+    assert len(model.history_) == model.n_iter_
+    assert np.all(np.diff(model.history_) >= -1e-9 * abs(model.history_[-1]))
 
 
 def test_takes_a_single_row(make_rival):
@@ -130,6 +133,22 @@ def test_a_refusal_leaves_an_earlier_fit_as_it_was():
         model.fit([[1, -1], [1, 1]])
     assert model.n_features_in_ == 3
     assert model.predict([[5, 0, 0]]) == model.labels_[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "wrong"),
+    [
+        (PoissonMixture(2, random_state=0), {"library_sizes": [1.0, 1.0]}),
+        (PoissonMixture(2, random_state=0), {"conditions": ["a", "b"]}),
+        (GMMLDA(1, 2, random_state=0), {}),  # of a single row
+    ],
+)
+def test_rows_that_do_not_fit_the_parameters_leave_an_earlier_fit_as_it_was(model, wrong):
+    model.fit([[9, 1, 0], [1, 0, 9], [8, 1, 0], [0, 1, 9]])
+    before = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    with pytest.raises(ValueError, match=r"library_sizes|conditions|at least 2 rows"):
+        model.set_params(**wrong).fit([[1, 2, 3, 4]] if not wrong else [[1, 2, 3, 4], [2, 1, 0, 5]])
+    assert all(vars(model)[name] is value for name, value in before.items())
 
 
 @pytest.mark.parametrize("rival", baselines.__all__)

@@ -23,9 +23,9 @@ def mixed():
     return simulate_mmpca(n_samples=60, lengths=200, topics=topics, cluster_topics=shares, random_state=0)
 
 
-@pytest.mark.parametrize(("kind", "lda"), [(KMeansLDA, "sklearn"), (KMeansLDA, LDA()), (GMMLDA, LDA())])
+@pytest.mark.parametrize(("kind", "lda"), [(kind, lda) for kind in (KMeansLDA, GMMLDA) for lda in ("sklearn", LDA())])
 def test_recovers_clusters_that_mix_topics(kind, lda, mixed):
-    model = kind(5, 3, lda=lda, n_init_lda=1, random_state=0).fit(mixed.X)
+    model = kind(5, 3, lda=lda, random_state=0).fit(mixed.X)
     assert adjusted_rand_score(mixed.labels, model.labels_) > 0.95
     assert model.shares_.shape == (60, 3)
     np.testing.assert_allclose(model.shares_.sum(axis=1), 1)
@@ -39,11 +39,13 @@ def test_most_probable_topic_recovers_clusters_that_are_topics(lda, make_blocks)
     np.testing.assert_array_equal(model.labels_, model.lda_.transform(sample.X).argmax(axis=1))
 
 
-def test_keeps_the_run_with_the_highest_score(make_blocks):
+def test_keeps_the_run_with_the_highest_score_and_tells_it(make_blocks, known_shares):
     X = make_blocks(1, n_rows=20, shortest=5, longest=10).X
     lda = LatentDirichletAllocation(max_iter=3)
-    one, five = (LDAMap(3, lda=lda, n_init=n_init, random_state=0).fit(X).lda_.score(X) for n_init in (1, 5))
-    assert five > one
+    one, five = (LDAMap(3, lda=lda, n_init=n_init, random_state=0).fit(X) for n_init in (1, 5))
+    assert five.lda_score_ > one.lda_score_
+    assert five.lda_score_ == pytest.approx(five.lda_.score(X))
+    assert LDAMap(2, lda=known_shares()).fit(SHARES).lda_score_ is None
 
 
 def test_the_given_transformer_stays_unfitted(make_blocks):
@@ -122,7 +124,7 @@ class NoSize(BaseEstimator):
     [
         ({"lda": "gensim"}, 'lda must be "sklearn" or an unfitted estimator with fit and transform'),
         ({"lda": LDA}, "lda must be"),
-        ({"lda": NoSize()}, "lda must have a parameter n_topics or n_components, but NoSize has neither"),
+        ({"lda": NoSize()}, "lda must be .* and a parameter n_topics or n_components"),
         ({"n_topics": 1}, "n_topics must be a whole number of at least 2, but it is 1"),
         ({"covariance": "ball"}, 'covariance must be one of "auto", "full"'),
         ({"space": "flat"}, 'space must be one of "shares", "log-ratio"'),

@@ -73,7 +73,7 @@ def test_a_method_that_refuses_the_data_is_left_out_with_a_note(mmpca_command, s
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--method", "magic"), "--method must be one of MMPCA, GMM on LDA"),
+        (("--method", "magic"), "a method must be one of MMPCA, GMM on LDA"),
         (("--topics", 1, "--method", "GMM on LDA"), "no method could be fitted. GMM on LDA was left out"),
         (("--labels", "few.txt"), "there are 2 entries, but 120 rows"),
     ],

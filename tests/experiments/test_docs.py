@@ -31,9 +31,11 @@ def script(tmp_path, monkeypatch):
 def test_commands_of_the_document_name_experiments_and_methods(command):
     name, *options = shlex.split(command)
     assert name in EXPERIMENTS
-    given = dict(zip(options[::2], options[1::2], strict=False))
+    assert "--quick" not in options
+    given = dict(zip(options[::2], options[1::2], strict=True))
     assert set(given.get("--methods", "mmpca").split(",")) <= set(FAMILIES)
-    assert int(given.get("--replicates", 10)) >= 10
+    replicates = int(given["--replicates"]) if "--replicates" in given else None
+    assert make(name, replicates=replicates).replicates >= 10
 
 
 def test_figures_of_the_document_are_there():
@@ -53,6 +55,15 @@ def test_tables_and_figures_are_put_into_the_document(script, tmp_path, monkeypa
     script.main()
     text = (tmp_path / "experiments.md").read_text()
     assert "| 1.000 | MMPCA | 0.432 | 0.432 |\n| 1.000 | multinomial mixture | 0.432 | 0.432 |" in text
+    assert "Behind MMPCA" in text
+    assert "| 1.000 | multinomial mixture | 0.000 (0.000) | 0.000 (0.000) |" in text
     assert (tmp_path / "experiments" / "noise.svg").exists()
     before, after = (re.sub(r"(begin noise -->).*?(<!-- end noise)", "", t, flags=re.DOTALL) for t in (DOCUMENT, text))
     assert before == after  # all else is as it was
+
+
+@pytest.mark.parametrize("arguments", [[], ["nowhere"], ["one", "two"]])
+def test_a_folder_without_results_is_told(arguments, script, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["draw_experiments.py", *arguments])
+    with pytest.raises(SystemExit, match=r"Name a folder with results such as noise/noise\.csv"):
+        script.main()

@@ -10,9 +10,11 @@ from dataclasses import replace
 
 import pytest
 
+from mmpca.cli.commands.reproduce import Name
+from mmpca.cli.commands.reproduce import reproduce as command
 from mmpca.experiments import EXPERIMENTS, Ledger, make, run_tasks, write_output
 from mmpca.experiments.experiment import Task
-from mmpca.experiments.runtime import nearest_growth
+from mmpca.experiments.runtime import least_seconds, nearest_growth
 
 INTRO = ("intro", "--quick", "--replicates", "3", "--jobs", "1")
 
@@ -59,6 +61,27 @@ def test_unknown_names_and_options_are_refused():
         make("noises")
     with pytest.raises(ValueError, match="intro has no option 'levels'"):
         make("intro", levels=(0.1,))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("intro", "--methods", "mmpca"), "--methods is for noise and sample-size, but the experiment is intro"),
+        (("runtime", "--levels", "0.2"), "--levels is for noise, but the experiment is runtime"),
+    ],
+)
+def test_options_of_other_experiments_are_refused_in_the_words_of_the_command(arguments, message, tmp_path):
+    process = reproduce(*arguments, cwd=tmp_path)
+    _, err = process.communicate()
+    assert process.returncode != 0
+    assert message in " ".join(err.split())
+
+
+def test_a_method_that_is_named_twice_is_run_once(monkeypatch):
+    seen = {}
+    monkeypatch.setattr("mmpca.cli.reproduce.run", lambda name, **options: seen.update(options["given"]))
+    command(Name.noise, methods="mmpca, lda,mmpca")
+    assert seen["families"] == ("mmpca", "lda")
 
 
 def test_noise_has_a_row_for_each_data_set_and_method_in_a_fixed_order(tmp_path):
@@ -151,7 +174,14 @@ def test_runtime_times_every_part_and_fits_exponents(tmp_path):
     assert summary["exponent"][3] < 1.0
     assert summary["fixed, s"][3] == pytest.approx(0.5, abs=0.05)
     assert summary["exponent beyond it"][3].endswith("(1.00 to 1.20)")  # one seed grows linearly, the other faster
-    assert experiment.is_timed  # alone on its core, whatever --jobs says
+    assert experiment.is_timed  # and so alone in its process, whatever --jobs says
+
+
+def test_what_takes_long_is_measured_once(monkeypatch):
+    times = iter([5.0, 2.0, 1.0, 1.5])
+    monkeypatch.setattr("mmpca.experiments.runtime._seconds", lambda part: next(times))
+    assert least_seconds(print, 3) == 5.0
+    assert least_seconds(print, 3) == 1.0
 
 
 def test_a_growth_is_told_only_where_it_can_be():
@@ -170,6 +200,4 @@ def test_names_of_tasks_are_all_different(name):
 
 
 def test_the_command_knows_all_experiments():
-    from mmpca.cli.commands.reproduce import Name
-
     assert [name.value for name in Name] == list(EXPERIMENTS)

@@ -2,15 +2,18 @@
 
 import json
 import math
+import os
 import signal
 from pathlib import Path
 
 import pytest
 from joblib.externals.loky import get_reusable_executor
-from toy import Toy
+from toy import TimedToy, Toy
 
 from mmpca.errors import StoreError
 from mmpca.experiments import Ledger, run_tasks
+from mmpca.experiments.experiment import new_task
+from mmpca.experiments.runner import _Clock
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -71,6 +74,20 @@ def test_a_folder_of_another_version_is_refused(tmp_path):
         run_tasks(Toy(), Ledger(tmp_path))
 
 
+@pytest.mark.parametrize("name", ["code", "scikit-learn"])
+def test_a_folder_of_other_code_is_refused(name, tmp_path):
+    run_tasks(Toy(), Ledger(tmp_path))
+    path = tmp_path / "experiment.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {name: "other"}))
+    with pytest.raises(StoreError, match=rf"its {name} is 'other', .* or the code and options that it was made with"):
+        run_tasks(Toy(), Ledger(tmp_path))
+
+
+def test_experiments_that_measure_time_have_one_process(tmp_path):
+    found = run_tasks(TimedToy(), Ledger(tmp_path), n_jobs=2)
+    assert {record["value"] for record in found.values()} == {os.getpid()}
+
+
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="must go to a folder that can be written to"):
@@ -97,6 +114,19 @@ def test_what_ctrl_c_has_cut_short_is_not_kept(tmp_path):
     ]  # fmt: skip
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert all(record["value"] is not None for record in run_tasks(Toy(), Ledger(tmp_path)).values())
+
+
+def test_time_left_goes_by_replicates_first_and_by_the_kind_of_task_next():
+    tasks = [new_task("a", rows=rows, seed=seed) for seed in (0, 1) for rows in (10, 20)] + [new_task("b", seed=0)]
+    clock = _Clock(tasks, {}, 1)
+    assert math.isnan(clock.seconds_left())
+    clock.book(tasks[0], 1.0)
+    assert clock.seconds_left() == 4.0
+    clock.book(tasks[1], 5.0)
+    assert clock.seconds_left() == 1.0 + 5.0 + 3.0  # as their replicates, and as the mean
+    for task, seconds in zip(tasks[2:], (2.0, 4.0, 6.0), strict=True):
+        clock.book(task, seconds)
+    assert clock.seconds_left() == 0.0
 
 
 def test_progress_counts_what_was_finished_before_and_tells_the_time_left(tmp_path):

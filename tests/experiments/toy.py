@@ -49,3 +49,13 @@ class Toy(Experiment):
 
     def draw(self, table):
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class TimedToy(Toy):
+    """Measures time, and tells in which process."""
+
+    is_timed: ClassVar[bool] = True
+
+    def run(self, task):
+        return {"value": os.getpid()}

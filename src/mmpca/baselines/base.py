@@ -54,11 +54,16 @@ class CountClusterer(ClusterMixin, BaseEstimator):
     def _counts(self, X: Any, *, reset: bool) -> Counts:
         """Return X as counts; in fitting, refuse empty rows and too few of them."""
         rows = as_counts(X, empty_rows="error" if reset else "allow")
-        if reset and not isinstance(self.n_clusters, str):
-            check_enough_rows(rows, self.n_clusters)
+        if reset:
+            self._check_rows(rows)
         # Last, so that a refusal leaves an earlier fit as it was.
         validate_data(self, X, reset=reset, skip_check_array=True)
         return rows
+
+    def _check_rows(self, rows: Counts) -> None:
+        """Refuse rows that cannot be fitted with these parameters; nothing is set here."""
+        if not isinstance(self.n_clusters, str):
+            check_enough_rows(rows, self.n_clusters)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

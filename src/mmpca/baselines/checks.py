@@ -12,6 +12,10 @@ import numpy as np
 from mmpca.counts import Counts, transposition_hint
 
 
+# Either is what a transformer may call its number of topics.
+TOPIC_PARAMETERS = ("n_topics", "n_components")
+
+
 class Rule(NamedTuple):
     """What a parameter must satisfy, and how to say so."""
 
@@ -34,6 +38,10 @@ def _is_transformer(value: Any) -> bool:
     return not isinstance(value, type) and all(callable(getattr(value, name, None)) for name in needed)
 
 
+def _is_sized(value: Any) -> bool:
+    return _is_transformer(value) and any(name in value.get_params(deep=False) for name in TOPIC_PARAMETERS)
+
+
 def one_of(*choices: str) -> Rule:
     """Return the rule that a parameter is one of the given words."""
     expected = "one of " + ", ".join(f'"{choice}"' for choice in choices)
@@ -45,8 +53,9 @@ AT_LEAST_TWO = Rule(lambda value: _is_integer(value, 2), "a whole number of at l
 NOT_NEGATIVE = Rule(lambda value: _is_real(value, 0.0), "a finite number of at least 0")
 POSITIVE = Rule(lambda value: _is_real(value, 1e-6), "a finite number of at least 1e-6")
 LDA_CHOICE = Rule(
-    lambda value: (isinstance(value, str) and value == "sklearn") or _is_transformer(value),
-    '"sklearn" or an unfitted estimator with fit and transform, e.g. mmpca.topics.LDA()',
+    lambda value: (isinstance(value, str) and value == "sklearn") or _is_sized(value),
+    '"sklearn" or an unfitted estimator with fit, transform and a parameter n_topics or n_components, e.g. '
+    "mmpca.topics.LDA()",
 )
 
 SEARCH_RULES: dict[str, Rule] = {"n_clusters": AT_LEAST_ONE, "n_init": AT_LEAST_ONE, "max_iter": AT_LEAST_ONE}

@@ -13,22 +13,21 @@ from mmpca.baselines.mixture import log_multinomial_coefficients
 from mmpca.baselines.starts import kmeans_partitions
 from mmpca.counts import Counts
 
-# Clusters that a search for their number starts from.
-_START_CLUSTERS = 20
-
 
 class DirichletMultinomialMixture(CountClusterer):
     r"""Dirichlet-multinomial mixture: the partition with the largest exact ICL, found by greedy moves and merges.
 
     Profiles and weights have symmetric Dirichlet priors and are integrated out, so the labels are all that is left to
     search: :math:`\log p(X, y)` is known exactly. From each start rows move to where they gain most until nothing
-    gains. Where the number of clusters is to be found, the search starts with twenty, merges pairs as long as that
-    gains, and moves rows again.
+    gains. Where the number of clusters is to be found, the search starts with `max_clusters`, merges pairs as long as
+    that gains, and moves rows again.
 
     Parameters
     ----------
     n_clusters : int or "auto", default="auto"
         Number of clusters; "auto" merges as long as the ICL gains.
+    max_clusters : int, default=20
+        Clusters that "auto" starts from, and so the most that it can find.
     profile_prior : float, default=1.0
         Parameter of the prior on profiles.
     weight_prior : float, default=1.0
@@ -87,6 +86,7 @@ class DirichletMultinomialMixture(CountClusterer):
             lambda value: (isinstance(value, str) and value == "auto") or AT_LEAST_ONE.holds(value),
             f'"auto" or {AT_LEAST_ONE.expected}',
         ),
+        "max_clusters": AT_LEAST_ONE,
         "profile_prior": POSITIVE,
         "weight_prior": POSITIVE,
     }
@@ -95,6 +95,7 @@ class DirichletMultinomialMixture(CountClusterer):
         self,
         n_clusters: int | str = "auto",
         *,
+        max_clusters: int = 20,
         profile_prior: float = 1.0,
         weight_prior: float = 1.0,
         n_init: int = 5,
@@ -102,6 +103,7 @@ class DirichletMultinomialMixture(CountClusterer):
         random_state: RandomState = None,
     ) -> None:
         self.n_clusters = n_clusters
+        self.max_clusters = max_clusters
         self.profile_prior = profile_prior
         self.weight_prior = weight_prior
         self.n_init = n_init
@@ -110,7 +112,7 @@ class DirichletMultinomialMixture(CountClusterer):
 
     def _fit(self, rows: Counts, rng: np.random.RandomState) -> None:
         is_auto = isinstance(self.n_clusters, str)
-        n_start = min(rows.n_rows, _START_CLUSTERS) if is_auto else int(self.n_clusters)
+        n_start = min(rows.n_rows, self.max_clusters) if is_auto else int(self.n_clusters)
         priors = Priors(float(self.profile_prior), float(self.weight_prior))
         seeds = child_seeds(rng, self.n_init)
         runs = (

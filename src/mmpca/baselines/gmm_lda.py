@@ -117,9 +117,12 @@ class GMMLDA(CountClusterer):
         self.n_init = n_init
         self.random_state = random_state
 
-    def _fit(self, rows: Counts, rng: np.random.RandomState) -> None:
+    def _check_rows(self, rows: Counts) -> None:
+        super()._check_rows(rows)
         if rows.n_rows < 2:
             raise ValueError(f"GMMLDA needs at least 2 rows, but n_samples = {rows.n_rows}. Give more rows.")
+
+    def _fit(self, rows: Counts, rng: np.random.RandomState) -> None:
         *lda_seeds, seed = child_seeds(rng, self.n_init_lda + 1)
         self.lda_, self.shares_ = fit_topic_space(rows, self.lda, self.n_topics, lda_seeds)
         points = coordinates(self.shares_, self.space)

@@ -35,6 +35,9 @@ class LDAMap(CountClusterer):
         Topic shares of the rows.
     lda_ : estimator
         The fitted LDA.
+    lda_score_ : float or None
+        What it scores on the rows, by which the run was chosen: scikit-learn's, the bound on the likelihood. None for a
+        transformer without `score`.
     n_features_in_ : int
         Number of features.
 
@@ -52,6 +55,7 @@ class LDAMap(CountClusterer):
     """
 
     shares_: Array
+    lda_score_: float | None
 
     _rules: ClassVar = {"n_clusters": AT_LEAST_ONE, "lda": LDA_CHOICE, "n_init": AT_LEAST_ONE}
 
@@ -66,4 +70,5 @@ class LDAMap(CountClusterer):
     def _fit(self, rows: Counts, rng: np.random.RandomState) -> None:
         seeds = child_seeds(rng, self.n_init)
         self.lda_, self.shares_ = fit_topic_space(rows, self.lda, self.n_clusters, seeds)
+        self.lda_score_ = float(self.lda_.score(rows.to_csr())) if hasattr(self.lda_, "score") else None
         self.labels_ = self.shares_.argmax(axis=1)

@@ -127,6 +127,11 @@ class PoissonMixture(EMClusterer):
         self.tol = tol
         self.random_state = random_state
 
+    def _check_rows(self, rows: Counts) -> None:
+        super()._check_rows(rows)
+        check_library_sizes(self.library_sizes, rows)
+        check_conditions(self.conditions, rows.n_features)
+
     def _fit(self, rows: Counts, rng: np.random.RandomState) -> None:
         self.library_sizes_ = check_library_sizes(self.library_sizes, rows)
         self._conditions = check_conditions(self.conditions, rows.n_features)

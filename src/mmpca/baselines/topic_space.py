@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from mmpca.baselines.base import Array
+from mmpca.baselines.checks import TOPIC_PARAMETERS
 from mmpca.baselines.variational import VariationalLDA
 from mmpca.counts import Counts
 
@@ -65,11 +66,6 @@ def _prepared(lda: Any, n_topics: int, seed: int) -> Any:
     """Return a clone of the transformer with the number of topics and the seed set."""
     model = clone(lda)
     known = model.get_params(deep=False)
-    sizes = [name for name in ("n_topics", "n_components") if name in known]
-    if not sizes:
-        raise ValueError(
-            f"lda must have a parameter n_topics or n_components, but {type(lda).__name__} has neither. "
-            'Give another transformer, or "sklearn".'
-        )
+    size = next(name for name in TOPIC_PARAMETERS if name in known)
     seeding = {"random_state": seed} if "random_state" in known else {}
-    return model.set_params(**{sizes[0]: n_topics}, **seeding)
+    return model.set_params(**{size: n_topics}, **seeding)

@@ -20,6 +20,7 @@ from mmpca.cli.options import InputOptions, TextOptions
 from mmpca.cli.tables import records, write_table
 from mmpca.counts import as_counts
 from mmpca.evaluation import Comparison, all_methods, compare
+from mmpca.evaluation.comparison import chosen_methods
 
 
 class Wanted(NamedTuple):
@@ -53,7 +54,7 @@ def run(
         truth = truth[np.diff(data.X.indptr) > 0] if drop_empty else truth
     data = without_empty_rows(data, path, remarks, is_wanted=drop_empty)
     as_counts(data.X)  # what is wrong with the data is said once, not by every method
-    methods = _chosen(wanted.methods, all_methods(n_clusters, n_topics, seed))
+    methods = chosen_methods(wanted.methods, all_methods(n_clusters, n_topics, seed))
     found = _fit_all(data.X, methods, (n_clusters, n_topics), truth, wanted.memory, remarks)
     if not found:
         raise ValueError(f"no method could be fitted. {remarks[-1]}")
@@ -65,13 +66,6 @@ def run(
         screen.print_json(records(table))
     else:
         _show(screen.out(), table, wanted.output)
-
-
-def _chosen(names: list[str] | None, known: dict[str, Any]) -> dict[str, Any]:
-    unknown = [name for name in names or () if name not in known]
-    if unknown:
-        raise ValueError(f"--method must be one of {', '.join(known)}, but it is {unknown[0]!r}.")
-    return known if names is None else {name: known[name] for name in names}
 
 
 def _fit_all(
@@ -110,5 +104,7 @@ def _show(console: Console, table: dict[str, list[Any]], output: Path | None) ->
         places = [2 if name == "seconds" else 1 if name == "peak_megabytes" else 3 for name in list(table)[1:]]
         shown.add_row(method, *(f"{number:,.{place}f}" for number, place in zip(numbers, places, strict=True)))
     console.print(shown)
+    if "peak_megabytes" in table:
+        console.print("Memory as Python and NumPy report it; what compiled code allocates for itself is not seen.")
     if output is not None:
         console.print(f"table written to {output}", highlight=False, markup=False, soft_wrap=True)

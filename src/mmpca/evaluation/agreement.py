@@ -66,7 +66,7 @@ def agreement(truth: Any, found: Any) -> Agreement:
     >>> agreement(["a", "a", "b"], [1, 1, 0])
     Agreement(ari=1.0, nmi=1.0)
     """
-    truth, found = check_pair(truth, found)
+    truth, found = _check_pair(truth, found)
     return Agreement(float(adjusted_rand_score(truth, found)), float(normalized_mutual_info_score(truth, found)))
 
 
@@ -92,7 +92,7 @@ def matched_confusion(truth: Any, found: Any) -> Confusion:
     >>> confusion.clusters, confusion.accuracy
     (array([1, 0]), 0.75)
     """
-    truth, found = check_pair(truth, found)
+    truth, found = _check_pair(truth, found)
     table = contingency_matrix(truth, found).astype(np.int64)  # (classes, clusters), both sorted
     rows, columns = linear_sum_assignment(table, maximize=True)
     rows = np.append(rows, np.setdiff1d(np.arange(table.shape[0]), rows))
@@ -101,7 +101,7 @@ def matched_confusion(truth: Any, found: Any) -> Confusion:
     return Confusion(table, np.unique(truth)[rows], np.unique(found)[columns], float(np.trace(table) / table.sum()))
 
 
-def check_pair(truth: Any, found: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+def _check_pair(truth: Any, found: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return labels as arrays; raise ValueError unless there is one of each for every row."""
     truth, found = np.asarray(truth), np.asarray(found)
     if truth.ndim != 1 or truth.shape != found.shape or truth.size == 0:

@@ -21,7 +21,8 @@ class Task:
     Parameters
     ----------
     kind : str
-        Tasks of a kind take about equally long, which tells how much time is left.
+        What the task does. Tasks of a kind whose settings differ by the seed alone take about equally long, which tells
+        how much time is left.
     settings : tuple of pairs of str and value
         All that the task depends on, beside what its experiment's identity says: numbers and strings by name.
     """
@@ -34,6 +35,11 @@ class Task:
         """The name of its file, without the ending."""
         words = [self.kind, *(f"{name}-{value}" for name, value in self.settings)]
         return "_".join("".join(c if c.isalnum() or c in "-." else "-" for c in word) for word in words)
+
+    @property
+    def group(self) -> tuple[Any, ...]:
+        """What it has in common with the tasks that are its replicates."""
+        return (self.kind, *(setting for setting in self.settings if setting[0] != "seed"))
 
     def __getitem__(self, name: str) -> Any:
         """Return a setting by its name."""
@@ -84,6 +90,10 @@ class Experiment(ABC):
     @abstractmethod
     def summary(self, table: Table) -> Table:
         """Return what to read at a glance, for the screen."""
+
+    def gaps(self, table: Table) -> Table | None:
+        """Return how far methods are behind MMPCA on the same data, where methods are compared."""
+        return None
 
     @abstractmethod
     def draw(self, table: Table) -> Figure:

@@ -1,12 +1,14 @@
 """A folder of finished tasks, so that a second run goes on where the first was killed.
 
-It holds ``experiment.json``, which says to what experiment and options it belongs, and ``tasks`` with a file for each
-finished task. Files appear complete or not at all.
+It holds ``experiment.json``, which says to what experiment, options and code it belongs, and ``tasks`` with a file for
+each finished task. Files appear complete or not at all.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -17,6 +19,8 @@ from mmpca.model.archive import write_atomically
 
 SCHEMA = 1
 NAME = "experiment.json"
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")  # whose versions may change a number
+SHOWING = ("cli", "plots", "report")  # rooms that no number comes from
 
 
 class Finished(NamedTuple):
@@ -42,7 +46,8 @@ class Ledger:
 
     def open(self, experiment: Experiment) -> None:
         """Make the folder, or refuse one that belongs to another experiment or to other options."""
-        expected = {"schema": SCHEMA, "mmpca": version("mmpca"), "experiment": experiment.name}
+        expected = {"schema": SCHEMA, "experiment": experiment.name, "mmpca": version("mmpca"), "code": code_hash()}
+        expected |= {name: version(name) for name in LIBRARIES}
         expected |= json.loads(json.dumps(experiment.identity()))  # tuples come back as lists
         path = self.folder / NAME
         try:
@@ -66,7 +71,7 @@ class Ledger:
             if found.get(name) != expected.get(name):
                 raise StoreError(
                     f"the folder {self.folder} holds results of another run: its {name} is {found.get(name)!r}, here "
-                    f"it is {expected.get(name)!r}. Give another folder, or the options that it was made with."
+                    f"it is {expected.get(name)!r}. Give another folder, or the code and options that it was made with."
                 )
 
     def read(self, task: Task) -> Finished | None:
@@ -83,6 +88,18 @@ class Ledger:
 
     def _path(self, task: Task) -> Path:
         return self.folder / "tasks" / f"{task.key}.json"
+
+
+@cache
+def code_hash() -> str:
+    """Return a hash of the package's code: results of other code are not mixed with this one's, whatever its version."""
+    package = Path(__file__).parents[1]
+    paths = sorted(path.relative_to(package) for path in package.rglob("*.py"))
+    digest = hashlib.sha256()
+    for path in paths:
+        if path.parts[0] not in SHOWING:
+            digest.update(path.as_posix().encode() + b"\0" + (package / path).read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:

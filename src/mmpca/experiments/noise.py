@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from mmpca.experiments.experiment import SEED, Experiment, Figure, Record, Table, Task, columns, new_task
 from mmpca.experiments.methods import FAMILIES, fit_family, method_order
-from mmpca.experiments.summaries import group_means
+from mmpca.experiments.summaries import group_means, paired_gaps
 from mmpca.plots.experiments import agreement_curves
 from mmpca.simulate import paper_design
 
@@ -83,6 +83,10 @@ class Noise(Experiment):
     def summary(self, table: Table) -> Table:
         """Return the mean agreement by balance, method and noise."""
         return group_means(table, "ari", rows=("balance", "method"), across=("noise",))
+
+    def gaps(self, table: Table) -> Table | None:
+        """Return the mean paired difference to MMPCA by balance, method and noise."""
+        return paired_gaps(table, "ari", "MMPCA", rows=("balance", "method"), across=("noise",))
 
     def draw(self, table: Table) -> Figure:
         """Draw the means with their standard errors, a panel for each balance."""

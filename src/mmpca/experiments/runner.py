@@ -111,27 +111,32 @@ class _Interruptions:
 
 
 class _Clock:
-    """Tells how much time is left, from how long tasks of each kind took."""
+    """Tells how much time is left, from how long replicates took, or else tasks of the same kind, or else any."""
 
     def __init__(self, missing: list[Task], known: dict[Task, Finished], n_processes: int) -> None:
         self.n_processes = n_processes
-        self.n_left: dict[str, int] = defaultdict(int)
-        self.taken: dict[str, list[float]] = defaultdict(list)
+        self.n_left: dict[tuple[Any, ...], int] = defaultdict(int)
+        self.taken: dict[tuple[Any, ...], list[float]] = defaultdict(list)
         for task in missing:
-            self.n_left[task.kind] += 1
+            self.n_left[task.group] += 1
         for task, finished in known.items():
-            self.taken[task.kind].append(finished.seconds)
+            self._take(task, finished.seconds)
 
     def book(self, task: Task, seconds: float) -> None:
         """Book a finished task."""
-        self.n_left[task.kind] -= 1
-        self.taken[task.kind].append(seconds)
+        self.n_left[task.group] -= 1
+        self._take(task, seconds)
+
+    def _take(self, task: Task, seconds: float) -> None:
+        for like in (task.group, (task.kind,), ()):
+            self.taken[like].append(seconds)
 
     def seconds_left(self) -> float:
-        """Return an estimate; a kind that has not been seen counts as the mean of the others."""
-        times = [seconds for taken in self.taken.values() for seconds in taken]
-        if not times:
-            return 0.0 if not any(self.n_left.values()) else float("nan")
-        usual = sum(times) / len(times)
-        means = {kind: sum(taken) / len(taken) for kind, taken in self.taken.items() if taken}
-        return sum(n * means.get(kind, usual) for kind, n in self.n_left.items()) / self.n_processes
+        """Return an estimate; NaN if nothing is known."""
+        if not any(self.n_left.values()):
+            return 0.0
+        return sum(n * self._usual(group) for group, n in self.n_left.items() if n) / self.n_processes
+
+    def _usual(self, group: tuple[Any, ...]) -> float:
+        known = [self.taken[like] for like in (group, group[:1], ()) if like in self.taken]
+        return sum(known[0]) / len(known[0]) if known else float("nan")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from mmpca.experiments.experiment import SEED, Experiment, Figure, Record, Table, Task, columns, new_task
 from mmpca.experiments.methods import FAMILIES, fit_family, method_order
-from mmpca.experiments.summaries import group_means
+from mmpca.experiments.summaries import group_means, paired_gaps
 from mmpca.plots.experiments import agreement_curves
 from mmpca.simulate import paper_design
 from mmpca.simulate.corpus import article_topics
@@ -81,6 +81,10 @@ class SampleSize(Experiment):
     def summary(self, table: Table) -> Table:
         """Return the mean agreement by method and size."""
         return group_means(table, "ari", rows=("method",), across=("n_samples",))
+
+    def gaps(self, table: Table) -> Table | None:
+        """Return the mean paired difference to MMPCA by method and size."""
+        return paired_gaps(table, "ari", "MMPCA", rows=("method",), across=("n_samples",))
 
     def draw(self, table: Table) -> Figure:
         """Draw the means with their standard errors."""

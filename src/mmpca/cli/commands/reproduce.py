@@ -89,6 +89,6 @@ def reproduce(
             "replicates": replicates,
             "seed": seed,
             "levels": None if levels is None else options.numbers(levels),
-            "families": None if methods is None else tuple(part.strip() for part in methods.split(",")),
+            "families": None if methods is None else tuple(dict.fromkeys(part.strip() for part in methods.split(","))),
         },
     )
