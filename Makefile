@@ -74,7 +74,7 @@ experiments: $(VENV)/installed-dev  ## Run the experiments of docs/experiments.m
 	$(BIN)/mmpca reproduce noise --replicates 10 --levels 0.2,0.4,0.6 --out $(EXPERIMENTS)/noise --jobs $(JOBS)
 	$(BIN)/mmpca reproduce selection --replicates 10 --out $(EXPERIMENTS)/selection --jobs $(JOBS)
 	$(BIN)/mmpca reproduce sample-size --replicates 10 --out $(EXPERIMENTS)/sample-size --jobs $(JOBS)
-	$(BIN)/mmpca reproduce runtime --quick --out $(EXPERIMENTS)/runtime
+	$(BIN)/mmpca reproduce runtime --out $(EXPERIMENTS)/runtime
 	$(BIN)/python docs/draw_experiments.py $(EXPERIMENTS)
 
 test-oldest:  ## Run the tests on the oldest versions that pyproject.toml allows

@@ -34,7 +34,9 @@ def finished_folder(arguments: list[str]) -> Path:
     """Return the folder of results; leave with a word where there is none."""
     folder = Path(arguments[0]) if len(arguments) == 1 else None
     if folder is None or not any((folder / name / f"{name}.csv").exists() for name in EXPERIMENTS):
-        sys.exit(f"Name a folder with results such as noise/noise.csv, as `make experiments` makes it; got {arguments}.")
+        sys.exit(
+            f"Name a folder with results such as noise/noise.csv, as `make experiments` makes it; got {arguments}."
+        )
     return folder
 
 

@@ -12,6 +12,9 @@ from mmpca import baselines
 from mmpca.baselines import GMMLDA, NMFEM, DirichletMultinomialMixture, MultinomialMixture, PoissonMixture
 from mmpca.errors import CountsError
 
+MIXTURES = [MultinomialMixture, NMFEM, PoissonMixture, partial(PoissonMixture, algorithm="cem")]
+MIXTURE_NAMES = ["multinomial", "nmf-em", "poisson", "poisson-cem"]
+
 
 def test_finds_well_separated_clusters_of_rows_with_unequal_totals(make_rival, make_blocks):
     sample = make_blocks()
@@ -49,10 +52,7 @@ def test_leaves_the_counts_as_they_are(make_rival, make_blocks):
     assert abs(X - before).sum() == 0
 
 
-@pytest.mark.parametrize(
-    "kind", [MultinomialMixture, NMFEM, PoissonMixture, partial(PoissonMixture, algorithm="cem"), DirichletMultinomialMixture],
-    ids=["multinomial", "nmf-em", "poisson", "poisson-cem", "dirichlet"],
-)  # fmt: skip
+@pytest.mark.parametrize("kind", [*MIXTURES, DirichletMultinomialMixture], ids=[*MIXTURE_NAMES, "dirichlet"])
 def test_never_lowers_what_it_maximises(kind, make_blocks):
     model = kind(4, n_init=2, random_state=0).fit(make_blocks(2, shortest=5, longest=30).X)
     assert len(model.history_) == model.n_iter_
@@ -157,10 +157,7 @@ def test_has_five_starts_or_more_by_default(rival):
 
 
 @pytest.mark.parametrize("start", ["kmeans", "random"])
-@pytest.mark.parametrize(
-    "kind", [MultinomialMixture, NMFEM, PoissonMixture, partial(PoissonMixture, algorithm="cem")],
-    ids=["multinomial", "nmf-em", "poisson", "poisson-cem"],
-)  # fmt: skip
+@pytest.mark.parametrize("kind", MIXTURES, ids=MIXTURE_NAMES)
 def test_em_never_lowers_its_likelihood_on_hard_rows_of_unequal_totals(kind, start, make_blocks):
     X = make_blocks(n_clusters=4, shortest=3, longest=300).X
     history = kind(5, start=start, n_init=1, tol=0, max_iter=60, random_state=0).fit(X).history_

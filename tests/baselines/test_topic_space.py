@@ -122,7 +122,7 @@ class NoSize(BaseEstimator):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"lda": "gensim"}, 'lda must be "sklearn" or an unfitted estimator with fit and transform'),
+        ({"lda": "gensim"}, 'lda must be "sklearn" or an unfitted estimator with fit, transform'),
         ({"lda": LDA}, "lda must be"),
         ({"lda": NoSize()}, "lda must be .* and a parameter n_topics or n_components"),
         ({"n_topics": 1}, "n_topics must be a whole number of at least 2, but it is 1"),

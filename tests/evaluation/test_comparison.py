@@ -90,7 +90,9 @@ def test_offers_mmpca_and_every_rival():
 def test_refuses_unknown_methods_wrong_labels_and_what_is_no_count():
     with pytest.raises(ValueError, match=r"a method must be one of MMPCA, .*, but one is 'DBSCAN'"):
         compare(X, 3, 2, methods=["DBSCAN"])
-    with pytest.raises(ValueError, match=r"labels must be one label for each of the 12 rows of X, but their shape is \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"labels must be one label for each of the 12 rows of X, but their shape is \(2,\)"
+    ):
         compare(X, 3, 2, labels=[0, 1])
     with pytest.raises(CountsError, match=r"X\[0, 0\] = -1"):
         compare([[-1]], 1, 1)

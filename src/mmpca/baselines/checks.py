@@ -11,7 +11,6 @@ import numpy as np
 
 from mmpca.counts import Counts, transposition_hint
 
-
 # Either is what a transformer may call its number of topics.
 TOPIC_PARAMETERS = ("n_topics", "n_components")
 

@@ -77,7 +77,7 @@ def check_library_sizes(sizes: Any, rows: Counts) -> Array:
     if wrong.size:
         v = wrong[0]
         raise ValueError(
-            f"library_sizes must be finite, not negative, and positive for a column with counts, but library_sizes[{v}] "
-            f"= {values[v]} and column {v} has {totals[v]:.0f} counts. Correct it or drop the column."
+            f"library_sizes must be finite, not negative, and positive for a column with counts, but library_sizes[{v}]"
+            f" = {values[v]} and column {v} has {totals[v]:.0f} counts. Correct it or drop the column."
         )
     return values / values.sum()

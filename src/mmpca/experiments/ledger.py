@@ -92,7 +92,7 @@ class Ledger:
 
 @cache
 def code_hash() -> str:
-    """Return a hash of the package's code: results of other code are not mixed with this one's, whatever its version."""
+    """Return a hash of the package's code: results of other code are not mixed with this one's."""
     package = Path(__file__).parents[1]
     paths = sorted(path.relative_to(package) for path in package.rglob("*.py"))
     digest = hashlib.sha256()
