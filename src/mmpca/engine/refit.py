@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.special import xlogy
-from threadpoolctl import threadpool_limits
 
 from mmpca import kernels
+from mmpca.blas import one_blas_thread
 from mmpca.engine.bound import Array, dirichlet_divergence, expected_log_theta
 from mmpca.engine.moves import bound
 from mmpca.engine.state import State, copy
@@ -27,7 +27,7 @@ def refit_topics(
     told of each iteration as a step.
     """
     # The products are small: several threads of BLAS would mostly wait for each other.
-    with threadpool_limits(1, user_api="blas"), threads(n_threads) as pool:
+    with one_blas_thread(), threads(n_threads) as pool:
         for_rows = in_threads(pool)
         best, start = _climb(copy(state), max_iter, tol, for_rows, stages)
         each_of(lambda q: kernels.refresh_cluster(best, q, False), range(best.n_clusters), for_rows)

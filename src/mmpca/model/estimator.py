@@ -15,9 +15,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
 from mmpca import engine
+from mmpca.blas import one_blas_thread
 from mmpca.counts import Counts, as_counts, square_root
 from mmpca.engine.refit import refit_topics
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning
@@ -268,13 +268,12 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             refits=self._refits,
         )  # fmt: skip
         learn = partial(self._topics, place, np.random.default_rng(seeds[0]), stages)
-        beta = learn() if checkpoint is None else checkpoint.topics(learn)
-        if checkpoint is not None and checkpoint.labels is not None:
-            planned = [starts.Start("checkpoint", planned[0].seed, checkpoint.labels)]
         on_epoch = None if checkpoint is None else checkpoint.keep
         watch = Watch(effective_n_jobs(self.n_jobs), telling(callback, self.verbose), on_epoch, stages)
-        # The number of threads of BLAS would decide the order of sums.
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
+            beta = learn() if checkpoint is None else checkpoint.topics(learn)
+            if checkpoint is not None and checkpoint.labels is not None:
+                planned = [starts.Start("checkpoint", planned[0].seed, checkpoint.labels)]
             outcomes, is_interrupted = search(
                 place,
                 self._common(beta),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from mmpca import kernels
+from mmpca.blas import one_blas_thread
 from mmpca.counts import Counts
 from mmpca.places import ForRows, Place, Rows, pieces_of, summed
 from mmpca.stages import QUIET, Stages
@@ -73,7 +74,7 @@ def main_directions(
     is_present = column_totals > 0
     weight = np.where(is_present, 1.0 / np.sqrt(column_totals + column_totals[is_present].mean()), 0.0)[:, None]
     span = rng.standard_normal((len(weight), n_topics + SPARE_DIRECTIONS)) * is_present[:, None]
-    with threadpool_limits(1, user_api="blas"):  # the number of its threads would decide the order of sums
+    with one_blas_thread():
         span = np.linalg.qr(span)[0]
         stages.begin("directions", "topics: main directions", N_PASSES * len(among))
         for number in range(N_PASSES):
