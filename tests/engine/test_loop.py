@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy.special import xlogy
 
 from mmpca import engine, kernels, places
+from mmpca.counts import as_counts
 from mmpca.engine import Progress, loop, sweeps
 
 IS_COMPILED = not numba.config.DISABLE_JIT
@@ -533,6 +534,50 @@ def test_moves_that_lower_the_bound_are_undone(make_problem, monkeypatch):
     assert result.converged
     assert result.bounds[1] >= result.bounds[0]
     engine.check(state)
+
+
+class Watched(places.Here):
+    """Rows that tell which of them are brought to the caller."""
+
+    def __init__(self, rows):
+        super().__init__(rows)
+        self.brought = []
+
+    def take(self, rows):
+        self.brought.append(rows)
+        return super().take(rows)
+
+    def each(self, call, rows, *aligned, shared=()):
+        answers = super().each(call, rows, *aligned, shared=shared)
+        if call is sweeps.propose_rows:
+            self.brought.append(rows[answers[0][1].target >= 0])
+        return answers
+
+
+def test_a_repair_brings_the_rows_that_gain_and_no_other(make_problem, monkeypatch):
+    problem = make_problem(0, n_rows=60, n_clusters=4, **SHAPE)
+    best, _ = run(problem, algorithm="exact")
+    start, astray, misled = best.labels.copy(), np.arange(3), np.arange(20, 60)
+    start[astray] = (start[astray] + 1) % 4
+    place = Watched(as_counts(problem.X))
+    state = engine.build_at(place, start, n_clusters=4, beta=problem.beta, alpha=problem.alpha)
+
+    def mislead(sweep, block, min_gain, caution):
+        rows = sweep.state._replace(rows=place.rows)
+        moving = [i for i in block if i in misled and rows.sizes[rows.labels[i]] > 1]
+        for i in moving:
+            engine.move(rows, i, (rows.labels[i] + 1) % 4)
+        return len(moving)
+
+    monkeypatch.setattr(sweeps.GreedySweep, "visit", mislead)
+    monkeypatch.setattr(loop, "LARGE_BLOCK", 8)
+    result = loop.climb(state, rng=np.random.default_rng(0), limits=loop.Limits(max_epochs=1), place=place)
+    assert result.n_moves == [3]
+    np.testing.assert_array_equal(state.labels, best.labels)
+    brought = np.concatenate(place.brought)
+    assert set(astray) <= set(brought) <= set(astray) | set(misled)
+    assert max(map(len, place.brought)) <= 8
+    engine.check(state._replace(rows=place.rows))
 
 
 def test_a_repaired_epoch_makes_the_moves_that_do_gain(make_problem, monkeypatch):

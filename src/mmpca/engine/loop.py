@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmpca import kernels
+from mmpca.counts import Counts
 from mmpca.engine.bound import Array
 from mmpca.engine.moves import bound, refresh
 from mmpca.engine.state import State, relabel, tighten_spread
-from mmpca.engine.sweeps import CvemSweep, ExactSweep, GreedySweep, Sweep
+from mmpca.engine.sweeps import EXACT_CAUTION, Asking, CvemSweep, ExactSweep, GreedySweep, Question, Sweep
 from mmpca.places import Here, Place, Rows
 
 Algorithm = Literal["greedy", "exact", "cvem"]
@@ -112,7 +113,7 @@ def climb(
         watch.begin_epoch(bounds[-1])
         before = _Point(state.labels.copy(), state.gamma.copy(), bounds[-1])
         order = rng.permutation(len(state.labels))
-        blocks = [order[start : start + size] for start in range(0, len(order), size)]
+        blocks = list(_pieces(order, size))
         try:
             end = _epoch(state, before, sweep, blocks, limits.tol * abs(bounds[-1]), watch, place)
         except KeyboardInterrupt:
@@ -222,27 +223,48 @@ def _repair(state: State, before: _Point, blocks: list[Rows], min_gain: float, p
     """Undo an epoch in place and offer its moved rows to the exact evaluator instead; return the number of moves.
 
     Lazy refreshes can let moves through that do not gain together; evaluated exactly one by one, they cannot. If none
-    of these rows gains, the others are asked as well before the epoch counts as one without a move.
+    of these rows gains, the others are asked as well before the epoch counts as one without a move: where they are.
     """
     order = np.concatenate(blocks)
     has_moved = (state.labels != before.labels)[order]
     relabel(state, before.labels, before.gamma, place=place)
-    n_moves = _exact_moves(state, order[has_moved], min_gain, place)
+    n_moves = 0
+    for rows in _pieces(order[has_moved], LARGE_BLOCK):  # in pieces that can be held
+        n_moves += _exact_moves(state, rows, place.take(rows), min_gain)
     if n_moves == 0:
-        size = min(len(blocks[0]), LARGE_BLOCK)
-        others = order[~has_moved]
-        for start in range(0, len(others), size):
-            n_moves += _exact_moves(state, others[start : start + size], min_gain, place)
+        n_moves = _moves_of_others(state, _pieces(order[~has_moved], len(blocks[0])), min_gain, place)
     relabel(state, state.labels, state.gamma, place=place)
-    return int(n_moves)
+    return n_moves
 
 
-def _exact_moves(state: State, rows: Rows, min_gain: float, place: Place) -> int:
-    """Offer rows to the exact evaluator one by one, in place; return the number of moves."""
-    some = state._replace(rows=place.take(rows), labels=state.labels[rows])
+def _moves_of_others(state: State, blocks: Iterator[Rows], min_gain: float, place: Place) -> int:
+    """Make all moves of some rows that gain exactly, in place; return their number.
+
+    The rows are asked where they are, and only those that gain against the state before their block come here.
+    """
+    n_moves, asking = 0, Asking(state, place)
+    for block in blocks:
+        rows = np.sort(block)
+        found = asking.propose(rows, Question(min_gain, EXACT_CAUTION, EXACT_CAUTION))
+        n_made = _exact_moves(state, rows[found.target >= 0], found.moving, min_gain)
+        if n_made:
+            for q in range(state.n_clusters):  # the exact evaluator leaves the tables behind
+                refresh(state, q)
+            tighten_spread(state)
+        n_moves += n_made
+    return n_moves
+
+
+def _exact_moves(state: State, rows: Rows, counts: Counts, min_gain: float) -> int:
+    """Offer rows, of which these are the counts, to the exact evaluator one by one, in place; return the moves."""
+    some = state._replace(rows=counts, labels=state.labels[rows])
     n_moves = kernels.sweep_exact(some, min_gain, np.arange(len(rows)))
     state.labels[rows] = some.labels
     return int(n_moves)
+
+
+def _pieces(rows: Rows, size: int) -> Iterator[Rows]:
+    return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
 def _rescue(state: State, before: _Point, place: Place) -> float:

@@ -20,6 +20,7 @@ STALE_SHARE = 0.2  # counts moved since a cluster's last refresh, as a share of 
 ROWS_AT_ONCE = 4096  # of a block, whose gains in all clusters are held
 # Rows x clusters x topics x features up to which the last look at the moves is exact, or has very wide margins.
 EXACT_CHECK_WORK, WIDE_CHECK_WORK = 2_000_000, 100_000_000
+EXACT_CAUTION = 1e100  # no estimate is trusted
 
 
 class Sweep(Protocol):
@@ -81,8 +82,7 @@ class GreedySweep:
         self.state, self.place = state, place
         self.cautions = (1.0, last_caution(state))
         self.outlook = Outlook(state, place)
-        self._topics = place.keep(Topics.of(state))
-        self._clusters, self._seen = place.keep(Clusters.of(state)), _fingerprint(state)
+        self.asking = Asking(state, place)
 
     def visit(self, block: Rows, min_gain: float, caution: float) -> int:
         """Make moves of the block's rows in place, all bounds on errors times `caution`; return their number."""
@@ -90,29 +90,12 @@ class GreedySweep:
         if not len(block):
             return 0
         rows = np.sort(block)  # what lies together in memory is read together; moves are made in the block's order
-        found = self._propose(rows, min_gain, caution)
+        found = self.asking.propose(rows, Question(min_gain, caution, self.cautions[-1]))
         self.outlook.book(rows, found.upper)
         n_moves = self._apply(block, rows, found, min_gain)
         if n_moves:
             self.outlook.advance(self.state)
         return n_moves
-
-    def _propose(self, rows: Rows, min_gain: float, caution: float) -> Found:
-        """Return the best move of each row against the frozen state."""
-        asked = Question(min_gain, caution, self.cautions[-1])
-        self._keep_clusters()
-        shared = (self._topics, self._clusters, asked)
-        answers = self.place.each(propose_rows, rows, self.state.labels[rows], shared=shared)
-        target, upper = np.empty(len(rows), dtype=np.int32), np.empty(len(rows))
-        for at, found in answers:
-            target[at], upper[at] = found.target, found.upper
-        return Found(target, upper, stacked([found.moving for _, found in answers]))
-
-    def _keep_clusters(self) -> None:
-        """Have the present clusters sent, unless they are those that were sent last: most of what travels."""
-        seen = _fingerprint(self.state)
-        if not np.array_equal(seen, self._seen):
-            self._clusters, self._seen = self.place.keep(Clusters.of(self.state)), seen
 
     def _apply(self, block: Rows, rows: Rows, found: Found, min_gain: float) -> int:
         """Make the proposed moves that still gain, in the block's order, in place; return their number."""
@@ -155,6 +138,31 @@ class Found(NamedTuple):
     target: NDArray[np.int32]  # best move, -1 for none, (R,)
     upper: Array  # what the row can gain at the most under the last caution, (R,)
     moving: Counts  # the rows that have a target
+
+
+class Asking:
+    """Rows asked for their best moves, wherever they are; those that have one come here."""
+
+    def __init__(self, state: State, place: Place) -> None:
+        self.state, self.place = state, place
+        self._topics = place.keep(Topics.of(state))
+        self._clusters, self._seen = place.keep(Clusters.of(state)), _fingerprint(state)
+
+    def propose(self, rows: Rows, asked: Question) -> Found:
+        """Return the best move of each row against the frozen state."""
+        self._keep_clusters()
+        shared = (self._topics, self._clusters, asked)
+        answers = self.place.each(propose_rows, rows, self.state.labels[rows], shared=shared)
+        target, upper = np.empty(len(rows), dtype=np.int32), np.empty(len(rows))
+        for at, found in answers:
+            target[at], upper[at] = found.target, found.upper
+        return Found(target, upper, stacked([found.moving for _, found in answers]))
+
+    def _keep_clusters(self) -> None:
+        """Have the present clusters sent, unless they are those that were sent last: most of what travels."""
+        seen = _fingerprint(self.state)
+        if not np.array_equal(seen, self._seen):
+            self._clusters, self._seen = self.place.keep(Clusters.of(self.state)), seen
 
 
 def propose_rows(
@@ -201,7 +209,7 @@ def last_caution(state: State) -> float:
     """
     work = len(state.labels) * state.n_clusters * state.beta.size
     if state.alpha < 1 or work <= EXACT_CHECK_WORK:
-        return 1e100
+        return EXACT_CAUTION
     return 16.0 if work <= WIDE_CHECK_WORK else 2.0
 
 
