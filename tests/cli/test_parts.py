@@ -161,7 +161,8 @@ def test_probabilities_of_all_clusters_stay_where_the_rows_are(mmpca_command, st
 
 
 def note(notes, values):
-    notes.extend(values)
+    for value in values:
+        notes += value if isinstance(value, list) else [value]  # a thread answers for all of its parts
     return values
 
 

@@ -1,4 +1,6 @@
-"""A small problem in parts, and a cluster of two processes."""
+"""A small problem in parts, a cluster of two processes, and one of a process with two threads."""
+
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -23,19 +25,51 @@ def X(data):
     return data.X
 
 
+# Limits under which a few hundred rows are many: starts and splits are tried on some, topics are refined on all.
+LIMITS = (
+    (searching, "SAMPLED_ROWS", 150),
+    (regroup, "SPLIT_ROWS", 30),
+    (lda, "SEARCH_WORK", 4 * 8_000),
+    (lda, "SEARCH_COVER", 1),
+    (lda, "FINAL_WORK", 4 * 16_000),
+)
+
+
 def treat_as_large(monkeypatch):
-    """Treat a few hundred rows as many: starts and splits are tried on some, topics are refined on all."""
-    monkeypatch.setattr(searching, "SAMPLED_ROWS", 150)
-    monkeypatch.setattr(regroup, "SPLIT_ROWS", 30)
-    monkeypatch.setattr(lda, "SEARCH_WORK", 4 * 8_000)
-    monkeypatch.setattr(lda, "SEARCH_COVER", 1)
-    monkeypatch.setattr(lda, "FINAL_WORK", 4 * 16_000)
+    """Treat a few hundred rows as many in this process."""
+    for module, name, value in LIMITS:
+        monkeypatch.setattr(module, name, value)
 
 
 @pytest.fixture
 def as_if_large(monkeypatch):
     """Treat a few hundred rows as many."""
     treat_as_large(monkeypatch)
+
+
+@pytest.fixture
+def workers_as_if_large(as_if_large):
+    """Return a context in which the workers of a client treat a few hundred rows as many, as this process does."""
+    large = {(module.__name__, name): value for module, name, value in LIMITS}
+
+    def exchange(values):
+        from importlib import import_module
+
+        before = {}
+        for (module, name), value in values.items():
+            before[module, name] = getattr(import_module(module), name)
+            setattr(import_module(module), name, value)
+        return before
+
+    @contextmanager
+    def treated(client):
+        before = client.run(exchange, large)
+        try:
+            yield
+        finally:
+            client.run(exchange, next(iter(before.values())))
+
+    return treated
 
 
 @pytest.fixture(scope="session")
@@ -66,29 +100,47 @@ def on_cluster(X, client, blocks, options):
         return fit(MMPCA(**options), blocks(X, 3), client)
 
 
-@pytest.fixture(scope="session")
-def client():
-    """Return the client of two worker processes with a thread each."""
+def connected(n_workers, n_threads, *, is_default):
+    """Yield the client of worker processes with as many threads each."""
     from distributed import Client, LocalCluster
 
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
+            n_workers=n_workers, threads_per_worker=n_threads, processes=True, dashboard_address="127.0.0.1:0",
+            host="127.0.0.1",
         ) as cluster,
-        Client(cluster) as client,
-    ):
+        Client(cluster, set_as_default=is_default) as client,
+    ):  # fmt: skip
         yield client
 
 
 @pytest.fixture(scope="session")
+def client():
+    """Return the client of two worker processes with a thread each."""
+    yield from connected(2, 1, is_default=True)
+
+
+@pytest.fixture(scope="session")
+def threaded_client():
+    """Return the client of one worker process with two threads."""
+    yield from connected(1, 2, is_default=False)
+
+
+@pytest.fixture(scope="session")
 def assert_same():
-    """Return a function that requires two models to have found the same."""
-    exact = ("labels_", "components_", "cluster_topics_", "bound_", "icl_", "refit_bound_", "cluster_counts_")
+    """Return a function that requires two models to have found the same, but for times, and names that one has not."""
+
+    def fitted(model):
+        found = {name: value for name, value in vars(model).items() if name.endswith("_")}
+        found["starts_"] = [start._replace(seconds=0.0) for start in found["starts_"]]
+        return found
 
     def compare(model, other):
-        for name in exact:
-            np.testing.assert_array_equal(getattr(model, name), getattr(other, name), err_msg=name)
-        assert model.overdispersion_ == pytest.approx(other.overdispersion_, rel=1e-12)
+        found, expected = fitted(model), fitted(other)
+        assert set(found) ^ set(expected) <= {"feature_names_in_"}
+        assert found.pop("starts_") == expected.pop("starts_")
+        for name in set(found) & set(expected):
+            np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
 
     return compare
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -108,24 +107,42 @@ def test_a_new_client_goes_on_where_the_cluster_was_lost(X, tmp_path, blocks, mo
     assert model.converged_
 
 
-def test_a_call_that_kills_every_worker_is_given_up_with_advice():
-    from distributed import KilledWorker
+def test_a_call_that_kills_every_worker_is_given_up_with_advice(client):
+    def set_allowed_failures(number, dask_scheduler):
+        before, dask_scheduler.allowed_failures = dask_scheduler.allowed_failures, number
+        return before
 
-    class Client:
-        def submit(self, call, *arguments, pure):
-            raise KilledWorker("propose", SimpleNamespace(address="tcp://127.0.0.1:9"), 3)
+    def die():
+        os.kill(os.getpid(), signal.SIGKILL)
 
-    with pytest.raises(ClusterError, match=r"died, one after another: .*propose.* smaller blocks"):
-        Cluster(Client()).submit(len, [])
+    before = client.run_on_scheduler(set_allowed_failures, 0)
+    try:
+        with pytest.raises(ClusterError, match=r"died, one after another: .*die.* smaller blocks"):
+            Cluster(client).call(die)
+    finally:
+        client.run_on_scheduler(set_allowed_failures, before)
+    client.wait_for_workers(2)
 
 
 def test_an_address_without_a_scheduler_is_told(monkeypatch):
     monkeypatch.setattr("mmpca.distributed.crews.CONNECTING_SECONDS", 1)
+    before = set(threading.enumerate())
     with (
         pytest.raises(ConnectionError, match=r"no scheduler at tcp://127.0.0.1:9: .* `dask scheduler`"),
         crew_of("tcp://127.0.0.1:9", 1),
     ):
         pass
+    assert set(threading.enumerate()) <= before
+
+
+def test_ctrl_c_while_nobody_answers_leaves_no_thread():
+    before = set(threading.enumerate())
+    timer = threading.Timer(0.5, signal.pthread_kill, [threading.get_ident(), signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt), crew_of("tcp://127.0.0.1:9", 1):
+        pass
+    timer.join()
+    assert set(threading.enumerate()) <= before
 
 
 def test_a_cluster_without_distributed_names_the_extra(monkeypatch):
@@ -139,9 +156,9 @@ def test_a_cluster_without_distributed_names_the_extra(monkeypatch):
 
 def test_no_thread_is_left_behind(X, blocks, options):
     before = set(threading.enumerate())
-    fit(MMPCA(**options), blocks(X, 2))
+    fit(MMPCA(**options, n_jobs=2), blocks(X, 2))
     with pytest.raises(CountsError):
-        fit(MMPCA(**options), [X, -X])
+        fit(MMPCA(**options, n_jobs=2), [X, -X])
     assert set(threading.enumerate()) <= before
 
 

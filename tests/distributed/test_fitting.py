@@ -5,8 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
-from mmpca import MMPCA
+from mmpca import MMPCA, engine
 from mmpca.counts import as_counts
 from mmpca.distributed import fit
 from mmpca.distributed.crews import Cluster, Threads
@@ -43,6 +44,30 @@ def test_blocks_that_grow_with_the_rows_are_the_same_in_parts_and_pieces(X, movi
 
 
 @pytest.mark.usefixtures("as_if_large")
+def test_an_epoch_is_repaired_in_parts_as_at_hand(X, data, blocks, options, at_hand, assert_same, monkeypatch):
+    counts, repaired, visit, repair = as_counts(X), [], sweeps.GreedySweep.visit, loop._repair
+
+    def mislead_first(sweep, block, min_gain, caution):
+        sweep.n_seen = getattr(sweep, "n_seen", 0) + len(block)
+        if len(sweep.state.labels) < 300 or sweep.n_seen > 300:
+            return visit(sweep, block, min_gain, caution)
+        state = sweep.state._replace(rows=counts)
+        for i in block[block % 5 == 0]:
+            engine.move(state, i, (state.labels[i] + 1) % 6)
+        return int((block % 5 == 0).sum())
+
+    def watched(*arguments):
+        repaired.append(repair(*arguments))
+        return repaired[-1]
+
+    monkeypatch.setattr(sweeps.GreedySweep, "visit", mislead_first)
+    monkeypatch.setattr(loop, "_repair", watched)
+    model = MMPCA(**options | {"topics": data.topics, "start": at_hand.labels_})
+    assert_same(fit(clone(model), blocks(X, 3)), model.fit(X))
+    assert len(repaired) >= 2
+
+
+@pytest.mark.usefixtures("as_if_large")
 @pytest.mark.parametrize("where", ["threads", "cluster"])
 def test_stages_are_told_wherever_the_rows_are(X, where, blocks, options, assert_same, request):
     told, at_hand = [], []
@@ -70,6 +95,14 @@ def test_many_rows_in_parts_move_as_at_hand(X, n_parts, blocks, moving, assert_s
 @pytest.mark.usefixtures("as_if_large")
 def test_processes_find_the_same(X, client, blocks, on_cluster, options, assert_same):
     assert_same(fit(MMPCA(**options), blocks(X, 7), client), on_cluster)
+
+
+@pytest.mark.parametrize("workers", ["client", "threaded_client"], ids=["two workers", "one worker of two threads"])
+def test_workers_fit_many_rows_as_at_hand(X, workers, blocks, options, assert_same, workers_as_if_large, request):
+    client = request.getfixturevalue(workers)
+    with workers_as_if_large(client):
+        model = fit(MMPCA(**options), blocks(X, 7), client)
+    assert_same(model, MMPCA(**options).fit(X))
 
 
 def test_a_dask_array_and_delayed_blocks_are_taken(X, client, blocks, options, at_hand, assert_same):
@@ -153,7 +186,8 @@ def test_another_algorithm_is_refused(X, blocks, options):
 
 
 def test_empty_blocks_are_passed_over(X):
-    loaded = load([X[:10], X[:0], X[10:]], Threads(ThreadPoolExecutor(1), 1))
+    with ThreadPoolExecutor(1) as pool:
+        loaded = load([X[:10], X[:0], X[10:]], Threads(pool, 1))
     assert len(loaded.parts.futures) == 2
     assert loaded.parts.n_rows == 300
 

@@ -15,9 +15,13 @@ from mmpca.places import Here, column_totals, group_sums, joined, row_entries, r
 ROWS = [np.arange(300), np.array([5, 17, 120, 121, 299]), np.array([250, 3, 77, 4])]
 
 
-@pytest.fixture(scope="module")
-def parts(X, blocks):
-    return load(blocks(X, 4), Threads(ThreadPoolExecutor(2), 2)).parts
+@pytest.fixture(scope="module", params=["threads", "cluster"])
+def parts(X, blocks, request):
+    if request.param == "cluster":
+        yield load(blocks(X, 4), Cluster(request.getfixturevalue("client"))).parts
+    else:
+        with ThreadPoolExecutor(2) as pool:
+            yield load(blocks(X, 4), Threads(pool, 2)).parts
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +57,12 @@ def test_rows_are_brought_in_the_given_order(parts, here, X, rows):
     np.testing.assert_array_equal(here.take(rows).to_csr().toarray(), X[rows].toarray())
     together = parts.together(lambda counts, power: counts.to_csr().toarray() ** power, rows, 2)
     np.testing.assert_array_equal(together, X[rows].toarray() ** 2)
+
+
+def test_rows_may_be_asked_for_twice(parts, here, X):
+    rows = np.concatenate([[0], np.arange(parts.first[1] - 1)])  # as many as the first part has
+    np.testing.assert_array_equal(parts.take(rows).to_csr().toarray(), X[rows].toarray())
+    np.testing.assert_array_equal(joined(parts, row_totals, rows), joined(here, row_totals, rows))
 
 
 def test_several_calls_are_answered_in_their_order(parts, here, X):
@@ -122,3 +132,16 @@ def test_parts_of_a_worker_are_in_a_group(X, client, blocks):
         assert set.intersection(*(set(holders[parts.futures[number].key]) for number in group))
     lost = client.submit(time.sleep, 5, pure=False)  # there is no result yet
     assert crew.groups([lost, *parts.futures[:1]]) == [[0], [1]]
+
+
+def test_a_call_costs_a_task_for_each_worker_however_many_the_parts_are(X, client, blocks, monkeypatch):
+    crew = Cluster(client)
+    parts = load(blocks(X, 7), crew).parts
+    parts.total(column_totals, ROWS[0])  # all of them are there
+    submitted, submit = [], crew.submit
+    monkeypatch.setattr(crew, "submit", lambda call, *arguments: submitted.append(call) or submit(call, *arguments))
+    joined(parts, row_totals, ROWS[0])
+    assert 1 <= len(submitted) <= 2
+    submitted.clear()
+    parts.take(ROWS[0])
+    assert 1 <= len(submitted) <= 2

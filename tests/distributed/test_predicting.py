@@ -61,6 +61,32 @@ def test_features_of_files_are_matched_by_name(X, client, model, labels, tmp_pat
         predict(model, [tmp_path / "c.npz"])
 
 
+@pytest.fixture
+def cells(X, model):
+    """Return the rows as an AnnData object that has not been read, its genes in another order and one more."""
+    import anndata
+    import dask.array as da
+
+    counts = np.hstack([X.toarray(), np.full((300, 1), 9)])
+    cells = anndata.AnnData(da.from_array(counts, chunks=(120, -1)))
+    cells.var_names = [*model.feature_names_in_, "unheard"]
+    return cells
+
+
+def test_genes_are_matched_by_name(X, client, model, labels, cells):
+    np.testing.assert_array_equal(predict(model, cells[:, : X.shape[1]]), labels)
+    np.testing.assert_array_equal(predict(model, cells[:, ::-1], client), labels)
+    cells.var_names = [f"unheard{v}" for v in range(cells.n_vars)]
+    with pytest.raises(CountsError, match=r"block 0 of X: none of the features has a name that the model knows"):
+        predict(model, cells)
+
+
+def test_genes_that_are_no_counts_are_refused_by_their_own_number(X, model, cells):
+    cells.X = cells.X.map_blocks(lambda block: block - 9)
+    with pytest.raises(CountsError, match=r"block 0 of X\[0, 1\] = -9"):
+        predict(model, cells[:, ::-1])
+
+
 def test_rows_without_counts_fall_into_the_largest_cluster(X, model):
     found = predict(model, [X[:3], sparse.csr_array((2, X.shape[1]), dtype=int)])
     assert found[3:].tolist() == [int(model.weights_.argmax())] * 2

@@ -1,5 +1,6 @@
 """Rows from arrays, files and AnnData become parts."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -7,8 +8,8 @@ import pytest
 from scipy import sparse
 
 from mmpca import MMPCA
-from mmpca.distributed import fit
-from mmpca.distributed.crews import Threads
+from mmpca.distributed import fit, predict
+from mmpca.distributed.crews import Cluster, Threads
 from mmpca.distributed.sources import EmptyRows, Reading, load
 from mmpca.errors import CountsError, InputFileError
 from mmpca.io import CountTable, write_counts
@@ -124,6 +125,29 @@ def test_faults_of_files_name_them(small, crew, tmp_path):
         load([path], crew)
 
 
+@pytest.mark.parametrize("place", ["threads", "cluster"])
+def test_a_wrong_file_is_told_at_once(small, crew, place, tmp_path, request):
+    import dask
+
+    told, late = tmp_path / "told", tmp_path / "late"
+
+    def wait_until_told(block):
+        for _ in range(200):
+            if told.exists():
+                return block
+            time.sleep(0.1)
+        late.touch()
+        return block
+
+    where = crew if place == "threads" else Cluster(request.getfixturevalue("client"))
+    try:
+        with pytest.raises(InputFileError, match=r"nowhere.npz: there is no such file"):
+            load([dask.delayed(wait_until_told)(small), tmp_path / "nowhere.npz"], where)
+        assert not late.exists()
+    finally:
+        told.touch()
+
+
 # --- AnnData ------------------------------------------------------------------------------------------------------
 
 
@@ -141,6 +165,24 @@ def test_anndata_files_are_read_lazily_by_the_workers(X, client, options, at_han
     named = fit(MMPCA(**options), anndata.AnnData(lazy, var=adata.var))
     assert_same(named, at_hand)
     assert named.feature_names_in_.tolist() == adata.var_names.tolist()
+
+
+@pytest.mark.filterwarnings("ignore:Writing zarr v2 data")
+@pytest.mark.parametrize(("kind", "has_names"), [("h5ad", True), ("zarr", False)], ids=["h5ad", "zarr, names unread"])
+def test_anndata_objects_whose_counts_stay_in_their_file_are_fitted_and_predicted(
+    X, client, options, at_hand, assert_same, tmp_path, kind, has_names
+):
+    import anndata
+
+    path = tmp_path / f"cells.{kind}"
+    adata = anndata.AnnData(sparse.csr_matrix(X.astype(np.float32)))
+    adata.var_names = [f"gene{v}" for v in range(X.shape[1])]
+    getattr(adata, f"write_{kind}")(path)
+    lazy = anndata.experimental.read_lazy(path, load_annotation_index=has_names)
+    model = fit(MMPCA(**options), lazy, client)
+    assert_same(model, at_hand)
+    assert model.feature_names_in_.tolist() == adata.var_names.tolist()
+    np.testing.assert_array_equal(predict(model, lazy[:, ::-1]), at_hand.predict(X))
 
 
 def opened(path, kind):

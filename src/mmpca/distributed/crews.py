@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from threading import Thread
 from typing import Any, Protocol
 
 from mmpca.errors import ClusterError
@@ -23,8 +25,11 @@ class Crew(Protocol):
     def send(self, value: Any) -> Any:
         """Return the future of a value that any worker can have."""
 
+    def finish(self, futures: Sequence[Any]) -> None:
+        """Wait until all calls are done, or raise the error of one without waiting for the others."""
+
     def gather(self, futures: Sequence[Any]) -> list[Any]:
-        """Bring results here, in the order of their futures."""
+        """Finish calls and bring their results here, in the order of the futures."""
 
     def call(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Make one call, which has the work to itself, and return its result."""
@@ -49,14 +54,22 @@ class Threads:
         """Return the value itself: it is here."""
         return value
 
-    def gather(self, futures: Sequence[Any]) -> list[Any]:
-        """Wait for results."""
+    def finish(self, futures: Sequence[Any]) -> None:
+        """Wait until all calls are done."""
         try:
-            return [future.result() for future in futures]
+            done = wait(futures, return_when=FIRST_EXCEPTION).done
+            for future in futures:
+                if future in done:
+                    future.result()  # raises, if it is the one that failed
         except BaseException:  # Ctrl-C as well: what has not begun need not
             for future in futures:
                 future.cancel()
             raise
+
+    def gather(self, futures: Sequence[Any]) -> list[Any]:
+        """Wait for results."""
+        self.finish(futures)
+        return [future.result() for future in futures]
 
     def call(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Call in this thread, the only one that Ctrl-C reaches."""
@@ -108,13 +121,16 @@ class Cluster:
         """
         return self.submit(_opened, Sealed(value))
 
+    def finish(self, futures: Sequence[Any]) -> None:
+        """Wait until all calls are done."""
+        with _losses_told(), self.client.as_current():
+            self.client.sync(_all_done, list(futures))
+
     def gather(self, futures: Sequence[Any]) -> list[Any]:
         """Bring results here; what was lost with a worker is made again before."""
-        from distributed import wait
-
-        with _losses_told(), self.client.as_current():
-            # A gather that Ctrl-C cuts short would complain to the terminal when its futures go before it has ended.
-            wait(list(futures))
+        # A gather that Ctrl-C cuts short would complain to the terminal when its futures go before it has ended.
+        self.finish(futures)
+        with _losses_told():
             self.gathered = list(futures)
             found: list[Any] = self.client.gather(self.gathered)
             self.gathered = []
@@ -133,6 +149,24 @@ class Cluster:
             holder = min(holders.get(future.key) or [future.key], key=lambda worker: len(held.get(worker, ())))
             held.setdefault(holder, []).append(number)
         return [group for worker, numbers in held.items() for group in _dealt(numbers, n_threads.get(worker, 1))]
+
+
+async def _all_done(futures: list[Any]) -> None:
+    """Wait until all futures are done, or raise the error of one as soon as it has failed."""
+    try:
+        async with asyncio.TaskGroup() as waiting:  # nobody waits on: that would hold futures, and so tasks of workers
+            for future in futures:
+                waiting.create_task(_done(future))
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+
+
+async def _done(future: Any) -> None:
+    from distributed import wait
+
+    await wait([future])
+    if future.status == "error":
+        await future.result()  # raises it
 
 
 @contextmanager
@@ -177,21 +211,61 @@ def crew_of(client: Any, n_threads: int) -> Iterator[Crew]:
         finally:
             pool.shutdown(cancel_futures=True)  # after an error or Ctrl-C, what has not begun need not
     elif isinstance(client, str):
-        with _connected(client) as connected:
+        with _connection(client) as connected:
             yield Cluster(connected)
     else:
         yield Cluster(client)
 
 
-def _connected(address: str) -> Any:
+@contextmanager
+def _connection(address: str) -> Iterator[Any]:
+    """Provide a client of the scheduler at an address."""
     try:
         from distributed import Client
     except ImportError as error:
         raise ImportError('A cluster needs distributed. Install it with: pip install "mmpca[dask]"') from error
+
+    class Connection(Client):
+        def start(self, **options: Any) -> None:
+            try:
+                super().start(**options)
+            except BaseException:  # Ctrl-C as well: nobody else knows of it yet
+                self.close()
+                raise
+
+    with _event_loop() as loop:
+        try:
+            client = Connection(address, loop=loop, timeout=CONNECTING_SECONDS, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise ConnectionError(
+                f"There is no scheduler at {address}: {error}. Start one with `dask scheduler`, or give its address, "
+                "such as tcp://127.0.0.1:8786."
+            ) from error
+        with client:
+            yield client
+
+
+@contextmanager
+def _event_loop() -> Iterator[Any]:
+    """Provide an event loop that runs in a thread of its own, and ends.
+
+    A client's own ends when the client is closed, but goes on for ever where there is no client because nobody
+    answered, or because Ctrl-C came first.
+    """
+    from tornado.ioloop import IOLoop
+
+    begun: Future[tuple[Any, asyncio.Event]] = Future()
+
+    async def run() -> None:
+        end = asyncio.Event()
+        begun.set_result((IOLoop.current(), end))
+        await end.wait()
+
+    thread = Thread(target=lambda: asyncio.run(run()), name="connection to a scheduler", daemon=True)
+    thread.start()
+    loop, end = begun.result()
     try:
-        return Client(address, timeout=CONNECTING_SECONDS)
-    except (OSError, ValueError) as error:
-        raise ConnectionError(
-            f"There is no scheduler at {address}: {error}. Start one with `dask scheduler`, or give its address, "
-            "such as tcp://127.0.0.1:8786."
-        ) from error
+        yield loop
+    finally:
+        loop.add_callback(end.set)
+        thread.join()

@@ -39,9 +39,9 @@ def fit(
     X : dask array, list of blocks, of delayed blocks or of files, or AnnData
         Blocks of rows, all of the same features: sparse or dense matrices, or files of any format that
         :func:`mmpca.io.read_counts` knows, which the workers read. Of an AnnData object, `X` has to be a dask array,
-        as ``anndata.experimental.read_elem_lazy`` makes it from a part of an ``.h5ad`` or ``.zarr`` file. Blocks that
-        are at hand are sent through the scheduler, which keeps a copy, so as to send them again if a worker dies; large
-        ones are better read by the workers.
+        as ``anndata.experimental.read_lazy`` (which needs xarray) makes it of an ``.h5ad`` or ``.zarr`` file, and
+        ``read_elem_lazy`` of a part of one. Blocks that are at hand are sent through the scheduler, which keeps a copy,
+        so as to send them again if a worker dies; large ones are better read by the workers.
     client : distributed.Client or str, optional
         A client, or the address of a scheduler. By default threads of this process do the work, `model.n_jobs` of them.
     read : mapping, optional

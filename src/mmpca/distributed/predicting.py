@@ -30,9 +30,9 @@ def predict(model: MMPCA, X: Any, client: Any = None, *, read: Mapping[str, Any]
     model : MMPCA
         A fitted model.
     X, client, read
-        As in :func:`fit`. Files are brought into the order of the model's features by their names, where both have
-        names: features that the model does not know are left out, missing ones are zero. A row without counts falls
-        into the largest cluster.
+        As in :func:`fit`. Files and AnnData are brought into the order of the model's features by their names, where
+        both have names: features that the model does not know are left out, missing ones are zero. A row without
+        counts falls into the largest cluster.
 
     Returns
     -------

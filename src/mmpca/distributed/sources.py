@@ -12,13 +12,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from mmpca.counts import Counts, as_counts, no_rows, square_root
 from mmpca.distributed.crews import Cluster, Crew
 from mmpca.distributed.parts import Parts
 from mmpca.errors import CountsError, InputFileError
 from mmpca.io import read_counts
-from mmpca.model.alignment import align_features
+from mmpca.model.alignment import Alignment, align_features
 
 EXPECTED = (
     "a dask array of row blocks, a list of blocks (matrices or delayed ones), a list of files, or an AnnData object "
@@ -31,7 +32,8 @@ class Reading(NamedTuple):
 
     stabilize: str | None = None
     empty_rows: Literal["error", "allow", "drop"] = "error"
-    known: Any | None = None  # names of features to bring files into the order of
+    known: Any | None = None  # names of features to bring those that have names into the order of
+    names: Any | None = None  # of the features of all blocks, if these have to be brought into that order
     options: Mapping[str, Any] = {}  # of `mmpca.io.read_counts`
     with_rows: bool = False  # whether names of rows are brought here
 
@@ -98,13 +100,16 @@ def load(
         Called with the number of blocks that have been read, from any thread.
     """
     reading = reading or Reading()
-    X, names = _of_anndata(X) if _is_anndata(X) else (X, None)
+    names = None
+    if _is_anndata(X):
+        X, names = _of_anndata(X)
+        names, reading = _in_order(names, reading)
     given = _given(_blocks(X), crew)
     blocks = [crew.submit(read_block, block, number, reading) for number, block in enumerate(given)]
-    futures = [crew.submit(_sketch, block) for block in blocks]
     if on_read is not None:
-        _count(futures, on_read)
-    sketches = crew.gather(futures)
+        _count(blocks, on_read)
+    crew.finish(blocks)
+    sketches = crew.gather([crew.submit(_sketch, block) for block in blocks])
     filled = [number for number, sketch in enumerate(sketches) if sketch.n_rows]
     if not filled:
         raise CountsError("X must have at least one row with counts, but all of its blocks are empty.")
@@ -112,7 +117,7 @@ def load(
     for number in filled:
         _compare(first, sketches[number], filled[0], number)
     if first.names_digest is not None:
-        names = crew.gather([crew.submit(_feature_names, blocks[filled[0]])])[0]
+        names = crew.call(_feature_names, blocks[filled[0]])
     parts = Parts(
         crew,
         [crew.submit(_counts, blocks[number]) for number in filled],
@@ -176,9 +181,18 @@ def _of_anndata(adata: Any) -> tuple[Any, Any]:
     if not hasattr(adata.X, "to_delayed"):
         raise TypeError(
             f"The X of an AnnData object must be a dask array here, but it is {type(adata.X).__name__}. Read it "
-            "by anndata.experimental.read_elem_lazy, or cluster what is in memory by mmpca.anndata.cluster."
+            "by anndata.experimental.read_lazy, or cluster what is in memory by mmpca.anndata.cluster."
         )
-    return adata.X, np.array([str(name) for name in adata.var_names], dtype=object)
+    # Where names are left in the file, those at hand are mere numbers.
+    names = getattr(adata.var, "true_index", adata.var_names)
+    return adata.X, np.array([str(name) for name in names], dtype=object)
+
+
+def _in_order(names: Any, reading: Reading) -> tuple[Any, Reading]:
+    """Return the names that the features of all blocks will have, and how to read them."""
+    if reading.known is None or np.array_equal(names, reading.known):
+        return names, reading._replace(known=None)
+    return reading.known, reading._replace(names=names)
 
 
 def _compare(first: _Sketch, other: _Sketch, number: int, other_number: int) -> None:
@@ -216,7 +230,11 @@ def read_block(block: Any, number: int, reading: Reading) -> Block:
         return _read_file(block, reading)
     if _is_delayed(block):
         block = block.compute(scheduler="synchronous")
-    return _checked(block, f"block {number} of X", reading)
+    name = f"block {number} of X"
+    if reading.names is None or block.shape[0] == 0:
+        return _checked(block, name, reading)
+    aligned = _aligned(as_counts(block, name=name, empty_rows="allow").to_csr(), reading.names, reading.known, name)
+    return _checked(aligned.X, name, reading, notes=tuple(f"{name}: {note}" for note in aligned.notes()))
 
 
 def _read_file(path: Path, reading: Reading) -> Block:
@@ -228,11 +246,17 @@ def _read_file(path: Path, reading: Reading) -> Block:
     table = read_counts(path, **reading.options)
     notes, X, names = tuple(table.notes), table.X, table.feature_names
     if reading.known is not None and names is not None:
-        aligned = align_features(X, names, reading.known)
-        if aligned.n_missing == len(reading.known):
-            raise CountsError(f"{path}: none of the features has a name that the model knows. Is this the right input?")
+        aligned = _aligned(X, names, reading.known, str(path))
         notes, X, names = (*notes, *(f"{path.name}: {note}" for note in aligned.notes())), aligned.X, reading.known
     return _checked(X, str(path), reading, names, table.row_names, notes)
+
+
+def _aligned(X: sparse.csr_array, names: Any, known: Any, name: str) -> Alignment:
+    """Return counts in the order of the known features."""
+    aligned = align_features(X, names, known)
+    if aligned.n_missing == len(known):
+        raise CountsError(f"{name}: none of the features has a name that the model knows. Is this the right input?")
+    return aligned
 
 
 def _checked(
