@@ -13,7 +13,7 @@ from scipy import sparse
 
 import mmpca.counts
 from mmpca import kernels
-from mmpca.counts import LARGEST_COUNT, Counts, as_counts, square_root, transposition_hint
+from mmpca.counts import LARGEST_COUNT, Counts, as_counts, no_rows, square_root, transposition_hint
 from mmpca.errors import CountsError
 
 DENSE = np.array([[2, 0, 1, 0], [0, 0, 0, 7], [1, 3, 0, 1]])
@@ -302,7 +302,10 @@ def test_columns_without_counts_are_fine():
     assert as_counts([[1, 0, 2], [3, 0, 0]]).column_totals().tolist() == [4, 0, 2]
 
 
-@pytest.mark.parametrize("rows", [[2, 0], [-1], [1, 1, 0], np.array([True, False, True]), slice(1, None), []])
+SLICES = [slice(1, None), slice(0, 2), slice(None, None, 2), slice(None, None, -1), slice(2, 1), slice(-1, 9)]
+
+
+@pytest.mark.parametrize("rows", [[2, 0], [-1], [1, 1, 0], np.array([True, False, True]), [], *SLICES])
 def test_taking_rows_agrees_with_indexing_a_dense_table(rows):
     rows = np.asarray(rows, dtype=int) if isinstance(rows, list) else rows
     assert_same_counts(EXPECTED.take(rows), as_counts_of_any_shape(DENSE[rows]))
@@ -316,6 +319,15 @@ def as_counts_of_any_shape(X):
 def test_taking_a_row_that_is_not_there_is_an_error():
     with pytest.raises(IndexError):
         EXPECTED.take([3])
+
+
+def test_rows_that_follow_each_other_share_their_entries():
+    taken = EXPECTED.take(slice(1, None))
+    assert np.shares_memory(taken.data, EXPECTED.data)
+    assert np.shares_memory(taken.indices, EXPECTED.indices)
+    assert not np.shares_memory(EXPECTED.take([1, 2]).data, EXPECTED.data)
+    counts = as_counts(np.ones((1000, 2000), dtype=np.int32))
+    assert peak_memory(lambda: counts.take(slice(0, 999))) < 100_000
 
 
 def test_csr_shares_entries_with_the_counts():
@@ -608,10 +620,18 @@ def test_plain_matrices_get_no_hint(X):
     assert transposition_hint(as_counts(X, empty_rows="allow")) is None
 
 
-@pytest.mark.parametrize("most", [6, 5, 2, 1])
-def test_sums_of_very_many_entries_are_taken_in_parts(monkeypatch, most):
-    monkeypatch.setattr(mmpca.counts, "_MOST_ENTRIES", most)
-    np.testing.assert_array_equal(EXPECTED.group_sums(np.array([1, 0, 1]), 2), [[0, 0, 0, 7], [3, 3, 1, 1]])
+@pytest.mark.usefixtures("_chunks")
+def test_sums_by_group_are_those_of_the_dense_rows():
+    X, groups = np.random.default_rng(0).poisson(0.5, (50, 7)), np.arange(50) % 3
+    X[:3], X[20:25], X[-4:] = 0, 0, 0
+    expected = [X[groups == group].sum(axis=0) for group in range(3)]
+    np.testing.assert_array_equal(as_counts(X, empty_rows="allow").group_sums(groups, 3), expected)
+    assert no_rows(4).group_sums(np.zeros(0, dtype=int), 2).tolist() == np.zeros((2, 4)).tolist()
+
+
+def test_sums_by_group_make_no_copy_of_the_counts():
+    counts, groups = as_counts(np.ones((1000, 2000), dtype=np.int32)), np.arange(1000) % 2
+    assert peak_memory(lambda: counts.group_sums(groups, 2)) < 4_000_000  # 16 million in doubles
 
 
 def test_entries_beyond_the_range_of_32_bits_are_found(tmp_path):

@@ -87,8 +87,16 @@ class Counts(NamedTuple):
         return totals
 
     def take(self, rows: ArrayLike | slice) -> "Counts":
-        """Return the given rows (indices, a mask or a slice) in the given order, as a copy."""
-        selected = np.arange(self.n_rows)[rows if isinstance(rows, slice) else np.asarray(rows)]
+        """Return the given rows (indices, a mask or a slice) in the given order.
+
+        Rows that follow each other, given by a slice, share their entries with these counts; others are copied.
+        """
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(self.n_rows)
+            if step == 1:
+                return self._stretch(start, max(start, stop))
+            rows = np.arange(start, stop, step)
+        selected = np.arange(self.n_rows)[np.asarray(rows)]
         first = self.indptr[selected]
         sizes = self.indptr[selected + 1] - first
         indptr = np.concatenate([[0], np.cumsum(sizes)])
@@ -107,13 +115,13 @@ class Counts(NamedTuple):
 
     def group_sums(self, groups: NDArray[np.integer[Any]], n_groups: int) -> NDArray[np.float64]:
         """Return the sums of the rows of each group, shape (n_groups, n_features), `groups` being those of the rows."""
-        if self.nnz > _MOST_ENTRIES and self.n_rows > 1:  # as SciPy would copy all of them
-            middle = self.n_rows // 2
-            first = self._stretch(0, middle).group_sums(groups[:middle], n_groups)
-            return first + self._stretch(middle, self.n_rows).group_sums(groups[middle:], n_groups)
-        shape = n_groups, self.n_rows
-        members = sparse.csr_array((np.ones(self.n_rows), (groups, np.arange(self.n_rows))), shape=shape)
-        sums: NDArray[np.float64] = (members @ self.to_csr()).toarray()
+        sums = np.zeros((n_groups, self.n_features))
+        # SciPy makes doubles of the entries that it adds up: of no more at a time than there are sums.
+        for first, last in _row_blocks(self.indptr, max(_CHUNK, sums.size)):
+            block = self._stretch(first, last)
+            places = groups[first:last], np.arange(block.n_rows)
+            members = sparse.csr_array((np.ones(block.n_rows), places), shape=(n_groups, block.n_rows))
+            sums += (members @ block.to_csr()).toarray()
         return sums
 
     def to_csr(self) -> sparse.csr_array:
@@ -250,9 +258,9 @@ def _chunks(length: int, width: int = 1) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, length, step))
 
 
-def _row_blocks(indptr: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Yield the first and one past the last row of blocks that hold about `_CHUNK` entries each."""
-    cuts = np.searchsorted(indptr, np.arange(0, indptr[-1], _CHUNK))
+def _row_blocks(indptr: NDArray[np.int64], n_entries: int | None = None) -> Iterator[tuple[int, int]]:
+    """Yield the first and one past the last row of blocks that hold about so many entries each, `_CHUNK` by default."""
+    cuts = np.searchsorted(indptr, np.arange(0, indptr[-1], n_entries or _CHUNK))
     return pairwise(np.unique(np.append(cuts, indptr.size - 1)).tolist())
 
 
