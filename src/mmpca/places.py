@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +23,7 @@ ForRows = Callable[..., None]  # calls a kernel on matching pieces of arrays, in
 ROWS_PER_TASK = 256  # rows that a thread evaluates at a time
 MAX_PIECES = 8  # of the rows, each with sums of its own: so many threads are of use
 PIECE_ENTRIES = 2**14  # at least, so that a piece is worth its sums
+EXACT_BITS = 52  # whole numbers below 2**52 are summed exactly in any order
 
 
 class Place(Protocol):
@@ -136,15 +138,42 @@ def each_of(call: Callable[[Any], Any], items: Sequence[Any], for_rows: ForRows)
     return list(answers)
 
 
-def pieces_of(part: Counts, rows: Rows) -> list[Rows]:
-    """Return the rows in so many pieces that sums of the features for each of them take less memory than the counts."""
-    n_entries = int((part.indptr[rows + 1] - part.indptr[rows]).sum())
-    n_pieces = np.clip(n_entries // max(PIECE_ENTRIES, 4 * part.n_features), 1, MAX_PIECES)
-    return np.array_split(rows, n_pieces)
+def in_turn(call: Callable[[Any], Any], items: Sequence[Any], for_rows: ForRows) -> Iterator[Any]:
+    """Return the answers to all items, in their order; one thread makes each when it is asked for, and holds no other.
+
+    For sums that are not exact: whoever adds up the answers as they come has the same result on any number of threads.
+    """
+    return map(call, items) if for_rows is one_thread else iter(each_of(call, items, for_rows))
+
+
+def n_pieces(n_entries: int, n_features: int) -> int:
+    """Return how many pieces of the rows have sums of their own: these take less memory than the entries."""
+    return int(np.clip(n_entries // max(PIECE_ENTRIES, 4 * n_features), 1, MAX_PIECES))
+
+
+def even_pieces(ends: NDArray[np.int64], n_wanted: int) -> list[slice]:
+    """Return pieces of rows with about as many entries each, none of them empty; row i ends where `ends[i + 1]` says.
+
+    Examples
+    --------
+    >>> even_pieces(np.array([0, 10, 20, 30, 60]), 2)
+    [slice(0, 3, None), slice(3, 4, None)]
+    """
+    cuts = np.searchsorted(ends, np.linspace(0, ends[-1], n_wanted + 1)[1:-1])
+    return [slice(first, last) for first, last in pairwise([0, *cuts.tolist(), len(ends) - 1]) if first < last]
+
+
+def pieces_of(part: Counts, rows: Rows) -> list[slice]:
+    """Return the pieces of some rows of a part, as places in `rows`, that are worth sums of their own."""
+    ends = np.concatenate([[0], np.cumsum(part.indptr[rows + 1] - part.indptr[rows])])
+    return even_pieces(ends, n_pieces(int(ends[-1]), part.n_features))
 
 
 def summed(
-    add: Callable[[Rows, NDArray[np.float64]], None], pieces: Sequence[Rows], shape: tuple[int, ...], for_rows: ForRows
+    add: Callable[[slice, NDArray[np.float64]], None],
+    pieces: Sequence[slice],
+    shape: tuple[int, ...],
+    for_rows: ForRows,
 ) -> NDArray[np.float64]:
     """Return what `add` makes of zeros for each of some pieces of rows, in threads, taken together.
 

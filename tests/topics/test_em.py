@@ -1,10 +1,13 @@
 """Accelerated EM: each step equals the one in plain NumPy, the objective never falls, and leaps lead to a maximum."""
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mmpca import places
 from mmpca.counts import as_counts
 from mmpca.simulate import paper_design
 from mmpca.topics import em
@@ -100,18 +103,40 @@ def test_logarithms_of_products_do_not_underflow():
     assert value == pytest.approx(em.plain_step(problem, mixture)[1], rel=1e-12)
 
 
-def test_parts_cover_the_rows_and_change_the_step_by_rounding_alone(monkeypatch):
+def test_pieces_change_the_step_by_rounding_alone_and_threads_not_at_all(monkeypatch):
     problem, mixture = random_problem(2, n_rows=50)
     whole, value = em.Stepper(problem)(mixture, is_scored=True)
-    monkeypatch.setattr(em, "PART_ENTRIES", 1)
+    monkeypatch.setattr(places, "PIECE_ENTRIES", 1)
     stepper = em.Stepper(problem)
-    firsts, lasts = zip(*stepper._parts, strict=True)
-    assert len(firsts) > 2
-    assert firsts == (0, *lasts[:-1])
-    assert lasts[-1] == 50
-    parted, parted_value = stepper(mixture, is_scored=True)
-    np.testing.assert_allclose(parted.beta_rows, whole.beta_rows, rtol=1e-12)
-    assert parted_value == pytest.approx(value, rel=1e-12)
+    assert len(stepper._pieces) > 2
+    pieced, pieced_value = stepper(mixture, is_scored=True)
+    np.testing.assert_allclose(pieced.beta_rows, whole.beta_rows, rtol=1e-12)
+    assert pieced_value == pytest.approx(value, rel=1e-12)
+    with places.threads(3) as pool:
+        threaded, threaded_value = em.Stepper(problem, places.in_threads(pool))(mixture, is_scored=True)
+    np.testing.assert_array_equal(threaded.beta_rows, pieced.beta_rows)
+    np.testing.assert_array_equal(threaded.theta, pieced.theta)
+    assert threaded_value == pieced_value
+
+
+def test_a_step_that_is_interrupted_leaves_no_thread_at_work(monkeypatch):
+    problem, mixture = random_problem(2, n_rows=50)
+    monkeypatch.setattr(places, "PIECE_ENTRIES", 1)
+    ended = []
+
+    def em_block(rows, first, *_):
+        if first == 0:
+            raise KeyboardInterrupt
+        time.sleep(0.2)
+        ended.append(first)
+
+    monkeypatch.setattr(em.kernels, "em_block", em_block)
+    with places.threads(2) as pool:
+        with pytest.raises(KeyboardInterrupt):
+            em.Stepper(problem, places.in_threads(pool))(mixture)
+        n_ended = len(ended)
+        time.sleep(0.3)
+    assert len(ended) == n_ended
 
 
 def test_permuted_rows_features_and_topics_permute_the_step():

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
+from mmpca import places
 from mmpca.counts import as_counts
 from mmpca.simulate import paper_design, simulate_mmpca, sparse_topics
+from mmpca.stages import QUIET
 from mmpca.topics import em, fit_lda, lda, learn_topics
 
 N_TOPICS = 4
@@ -161,9 +163,10 @@ def test_the_chosen_prior_gives_better_topics_than_that_of_the_paper(noise):
 
 
 @pytest.mark.parametrize("n_threads", [2, 3])
-def test_the_number_of_threads_changes_nothing(n_threads):
+def test_the_number_of_threads_changes_nothing(n_threads, monkeypatch):
     rows = as_counts(paper_design(noise=0.2, random_state=0).X)
-    assert len(em.row_parts(rows, 4)) == 4
+    monkeypatch.setattr(places, "PIECE_ENTRIES", rows.nnz // 4)
+    assert places.n_pieces(rows.nnz, rows.n_features) == 4
     one = fit_lda(rows, 4, rng=np.random.default_rng(0), max_passes=20)
     other = fit_lda(rows, 4, rng=np.random.default_rng(0), max_passes=20, n_threads=n_threads)
     np.testing.assert_array_equal(one.beta, other.beta)
@@ -219,3 +222,19 @@ def test_refining_uses_the_rows_and_features_outside_the_sample(rows, monkeypatc
     np.testing.assert_allclose(learn(rows, 1), expected, rtol=1e-9)
     topics = learn(rows, N_TOPICS)
     np.testing.assert_array_equal((topics > 0).all(axis=0), rows.column_totals() > 0)
+
+
+def test_refining_makes_no_copy_of_the_rows(rows, monkeypatch):
+    monkeypatch.setattr(places, "PIECE_ENTRIES", rows.nnz // 4)
+    monkeypatch.setattr(lda, "REFINED_ENTRIES", rows.nnz // 10)
+    seen, real = [], lda.fitted_shares
+
+    def watched(some, *arguments):
+        seen.append(np.shares_memory(some.data, rows.data) and np.shares_memory(some.indices, rows.indices))
+        return real(some, *arguments)
+
+    monkeypatch.setattr(lda, "fitted_shares", watched)
+    beta_rows = np.full((rows.n_features, 2), 1 / rows.n_features)
+    lda.expected_topics(rows, np.arange(rows.n_rows), beta_rows, 1.0, 1.0, QUIET, places.one_thread)
+    assert len(seen) >= 8
+    assert all(seen)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, Self
 
@@ -12,8 +11,7 @@ from numpy.typing import NDArray
 from mmpca import kernels
 from mmpca.engine.bound import Array, size_changes
 from mmpca.engine.state import State
-
-Rows = NDArray[np.int64]
+from mmpca.places import ForRows, Rows
 
 ROWS_PER_TASK = 16  # that a thread evaluates at a time
 
@@ -61,7 +59,7 @@ class CloseCalls:
         self.addition = np.where(is_own, -np.inf, estimate - self.removal[:, None])  # (R, Q)
         self.is_candidate = self._rivals(np.where(self.has_estimate, estimate, -np.inf))
 
-    def settle(self, for_rows: Callable[..., None]) -> tuple[NDArray[np.int32], Array]:
+    def settle(self, for_rows: ForRows) -> tuple[NDArray[np.int32], Array]:
         """Return the best move of each row, -1 for none, and what it can gain at the most under the last caution."""
         while len(waiting := np.flatnonzero((undecided := self._undecided()).any(axis=1))):
             new = undecided[waiting].argmax(axis=1)  # the first of them
@@ -106,7 +104,7 @@ class CloseCalls:
         undecided: NDArray[np.bool_] = self.is_candidate & may & may_not
         return undecided
 
-    def _evaluate(self, at: NDArray[np.int64], q: int, for_rows: Callable[..., None]) -> None:
+    def _evaluate(self, at: NDArray[np.int64], q: int, for_rows: ForRows) -> None:
         """Evaluate one end of moves, that in cluster q, exactly."""
         change = np.empty(len(at))
         for_rows(partial(kernels.exact_changes, self.state, q), self.rows[at], change, size=ROWS_PER_TASK)

@@ -14,8 +14,6 @@ time: F never decreases under EM, so that leaps ahead are safe when F is watched
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Executor
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -23,14 +21,13 @@ from numpy.typing import NDArray
 
 from mmpca import kernels
 from mmpca.counts import Counts
+from mmpca.places import MAX_PIECES, ForRows, each_of, even_pieces, in_turn, n_pieces, one_thread
 from mmpca.stages import QUIET, Stages
 
 Array = NDArray[np.float64]
 Callback = Callable[[int], object]
 
 SMOOTHING = 0.05
-MAX_PARTS = 8  # of the rows, each with sums of its own: so many threads are of use
-PART_ENTRIES = 2**14  # at least, so that a part is worth its sums
 GROWTH = 4.0  # of the longest leap while leaps succeed
 LEAST_SINGLE_TOL = 1e-4  # of shares, from which on they are fitted in single precision
 LEAST_KEPT = 0.01  # of a probability, however far a leap would take it
@@ -106,36 +103,27 @@ def log_prior(problem: Problem, mixture: Mixture) -> float:
 
 
 class Stepper:
-    """Steps of EM for one problem, on parts of the rows that do not depend on the number of threads."""
+    """Steps of EM for one problem, on pieces of the rows that do not depend on the number of threads."""
 
-    def __init__(self, problem: Problem, pool: Executor | None = None) -> None:
+    def __init__(self, problem: Problem, for_rows: ForRows = one_thread) -> None:
         rows = problem.rows
-        # The sums of a part take as much memory as the topics: so few parts that the counts themselves take more.
-        n_parts = min(MAX_PARTS, rows.nnz // max(PART_ENTRIES, 4 * rows.n_features))
-        self.problem = problem
-        self._parts = row_parts(rows, max(1, n_parts))
-        self._map = map if pool is None else pool.map
+        self.problem, self._for_rows = problem, for_rows
+        self._pieces = even_pieces(rows.indptr, n_pieces(rows.nnz, rows.n_features))
 
     def __call__(self, mixture: Mixture, *, is_scored: bool = False) -> tuple[Mixture, float]:
         """Return the mixture after a step and the objective before it, NaN unless asked for."""
         (theta, beta_rows), (rows, _, row_prior, _) = mixture, self.problem
         new_theta = np.empty_like(theta)
 
-        def part(ends: tuple[int, int]) -> tuple[Array, float]:
-            counts = np.zeros_like(beta_rows)
+        def step(piece: slice) -> tuple[Array, float]:
+            counts, ends = np.zeros_like(beta_rows), (piece.start, piece.stop)
             return counts, kernels.em_block(rows, *ends, theta, beta_rows, row_prior, is_scored, new_theta, counts)
 
         counts, value = np.zeros_like(beta_rows), log_prior(self.problem, mixture) if is_scored else np.nan
-        for part_counts, part_value in self._map(part, self._parts):  # in order, whichever is done first
-            counts += part_counts
-            value += part_value
+        for piece_counts, piece_value in in_turn(step, self._pieces, self._for_rows):
+            counts += piece_counts
+            value += piece_value
         return Mixture(new_theta, topics_of(self.problem, counts * beta_rows)), value
-
-
-def row_parts(rows: Counts, n_parts: int) -> list[tuple[int, int]]:
-    """Return first and one past the last row of parts that have about as many entries each."""
-    cuts = np.searchsorted(rows.indptr, np.linspace(0, rows.nnz, n_parts + 1)[1:-1])
-    return list(pairwise([0, *cuts.tolist(), rows.n_rows]))
 
 
 # --- many steps -------------------------------------------------------------------------------------------------
@@ -146,7 +134,7 @@ class Runner:
 
     Parameters
     ----------
-    pool : Executor, optional
+    for_rows : callable
         Threads that share the rows; the result does not depend on them.
     callback : callable, optional
         Called with the number of passes so far; a true answer ends this run and all that follow.
@@ -154,10 +142,12 @@ class Runner:
         Told of each pass as a step.
     """
 
-    def __init__(self, pool: Executor | None = None, callback: Callback | None = None, stages: Stages = QUIET) -> None:
+    def __init__(
+        self, for_rows: ForRows = one_thread, callback: Callback | None = None, stages: Stages = QUIET
+    ) -> None:
         self.n_passes = 0
         self.is_stopped = False
-        self.pool = pool
+        self.for_rows = for_rows
         self.stages = stages
         self._callback = callback
 
@@ -168,7 +158,7 @@ class Runner:
         lower there, the leap is taken back. Leaps may become longer while they succeed: SQUAREM, with the third step
         length of Varadhan and Roland (2008).
         """
-        step, n_before = Stepper(problem, self.pool), self.n_passes
+        step, n_before = Stepper(problem, self.for_rows), self.n_passes
         mixture, fallback, least, change, length, longest = start, start, -np.inf, np.inf, 1.0, 1.0
         while self.n_passes - n_before < limits.max_passes and change >= limits.tol and not self.is_stopped:
             n_told = self.n_passes
@@ -224,7 +214,7 @@ def fitted_shares(
     *,
     tol: float = 1e-3,
     max_iter: int = 30,
-    pool: Executor | None = None,
+    for_rows: ForRows = one_thread,
 ) -> Array:
     """Return the most probable topic shares of each row (N, K) under topics (V, K).
 
@@ -236,9 +226,9 @@ def fitted_shares(
     # Single precision moves half the memory, and its rounding is nothing beside such a tolerance.
     topics = beta_rows.astype(np.float32) if tol >= LEAST_SINGLE_TOL else beta_rows
 
-    def part(ends: tuple[int, int]) -> None:
+    def fit(piece: slice) -> None:
         own = np.empty((longest, n_topics), dtype=topics.dtype)
-        kernels.fit_shares(rows, *ends, topics, row_prior, tol, max_iter, own, theta)
+        kernels.fit_shares(rows, piece.start, piece.stop, topics, row_prior, tol, max_iter, own, theta)
 
-    list((map if pool is None else pool.map)(part, row_parts(rows, MAX_PARTS)))
+    each_of(fit, even_pieces(rows.indptr, MAX_PIECES), for_rows)
     return theta

@@ -12,7 +12,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mmpca.counts import Counts, as_counts
-from mmpca.places import threads
+from mmpca.places import in_threads, threads
 from mmpca.topics.checks import check_parameters
 from mmpca.topics.em import SMOOTHING, Array, Callback, fitted_shares
 from mmpca.topics.lda import FINAL, fit_lda
@@ -195,7 +195,8 @@ class LDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Return the most probable topic shares of the rows, (N, K)."""
         with threads(effective_n_jobs(self.n_jobs)) as pool:
             beta_rows = np.ascontiguousarray(self.components_.T)
-            return fitted_shares(rows, beta_rows, self.row_prior_, tol=1e-7, max_iter=1000, pool=pool)
+            for_rows = in_threads(pool)
+            return fitted_shares(rows, beta_rows, self.row_prior_, tol=1e-7, max_iter=1000, for_rows=for_rows)
 
     def _counts(self, X: Any, *, reset: bool) -> Counts:
         """Return X as counts, checked against what the model was fitted to, empty rows refused in fitting."""

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 from mmpca import kernels
 from mmpca.counts import Counts, no_rows
 from mmpca.places import (
+    EXACT_BITS,
     ForRows,
     Here,
     Place,
     Rows,
     column_totals,
+    even_pieces,
     in_threads,
     joined,
     pieces_of,
@@ -33,7 +35,6 @@ from mmpca.topics.em import (
     Problem,
     Runner,
     fitted_shares,
-    row_parts,
     topics_of,
 )
 from mmpca.topics.prior import GRID, SEARCH, PriorChoice, choose_row_prior
@@ -55,7 +56,7 @@ GROUPED_ENTRIES = 40_000_000  # of the rows whose main directions are looked for
 REFINING_PASSES, GROUPED_PASSES = 3, 5  # over all rows, after a fit of some or from groups of rows
 REFINED_ENTRIES = 2**20  # of the rows whose shares are held at a time
 CHOOSING = ("topics: choosing a prior, pass {step}", costs.USUAL_SEARCH)
-SCALE_BITS, EXACT_BITS = 20, 52  # of expected counts, which are rounded so that their sums are exact in any order
+SCALE_BITS = 20  # of expected counts, which are rounded so that their sums are exact in any order
 
 
 class LDAFit(NamedTuple):
@@ -167,8 +168,9 @@ def fit_lda_at(
     """
     with threads(n_threads) as pool:
         # Runs elsewhere have neither threads nor anybody to tell; stages know that they were sent.
-        run = Runner(pool, callback, stages) if place.is_here else Runner(stages=stages)
-        return _fit_at(place.using(in_threads(pool)), n_topics, rng, settings or Settings(), run)
+        for_rows = in_threads(pool)
+        run = Runner(for_rows, callback, stages) if place.is_here else Runner(stages=stages)
+        return _fit_at(place.using(for_rows), n_topics, rng, settings or Settings(), run)
 
 
 def _fit_at(place: Place, n_topics: int, rng: np.random.Generator, settings: Settings, run: Runner) -> LDAFit:
@@ -307,7 +309,7 @@ def _fixed_scores(
 ) -> dict[float, float]:
     """Return the held-out score of topics that have not seen the rows under each row prior."""
     split = split_counts(rows, np.random.default_rng(seed))
-    shares = {prior: fitted_shares(split.kept, beta_rows, prior, pool=run.pool) for prior in grid}
+    shares = {prior: fitted_shares(split.kept, beta_rows, prior, for_rows=run.for_rows) for prior in grid}
     return {prior: held_out_score(split.held_out, theta, beta_rows.T) for prior, theta in shares.items()}
 
 
@@ -315,7 +317,7 @@ def _fit_sample(rows: Counts, first: LDAFit, tried: _Tried, run: Runner) -> LDAF
     """Go on from given topics on as many rows as a pass may have."""
     n_before, settings = run.n_passes, tried.settings
     beta_rows = np.ascontiguousarray(first.beta.T)
-    theta = fitted_shares(rows, beta_rows, first.row_prior, pool=run.pool)
+    theta = fitted_shares(rows, beta_rows, first.row_prior, for_rows=run.for_rows)
     limits = _sample_limits(rows.nnz, tried)
     problem = Problem(rows, tried.is_present, first.row_prior, settings.smoothing)
     fit = run(problem, Mixture(theta, beta_rows), limits)
@@ -370,12 +372,12 @@ def expected_topics(
     The shares of a part of the rows are held at a time.
     """
 
-    def add(some: Rows, counts: Array) -> None:
-        piece = part.take(slice(some[0], some[-1] + 1))
-        for first, last in row_parts(piece, -(-piece.nnz // REFINED_ENTRIES)):
-            theta = fitted_shares(piece.take(slice(first, last)), beta_rows, row_prior)
-            kernels.gather_topics(piece, first, last, theta, beta_rows, scale, counts)
-            stages.step(last - first)
+    def add(at: slice, counts: Array) -> None:
+        piece = part.take(at)
+        for some in even_pieces(piece.indptr, -(-piece.nnz // REFINED_ENTRIES)):
+            theta = fitted_shares(piece.take(some), beta_rows, row_prior)
+            kernels.gather_topics(piece, some.start, some.stop, theta, beta_rows, scale, counts)
+            stages.step(some.stop - some.start)
 
     return summed(add, pieces_of(part, rows), beta_rows.shape, for_rows)
 

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from mmpca import kernels
 from mmpca.blas import one_blas_thread
 from mmpca.counts import Counts
-from mmpca.places import ForRows, Place, Rows, pieces_of, summed
+from mmpca.places import EXACT_BITS, ForRows, Place, Rows, pieces_of, summed
 from mmpca.stages import QUIET, Stages
 
 Array = NDArray[np.float64]
@@ -23,7 +23,6 @@ N_PASSES = 6
 SPARE_DIRECTIONS = 8  # beside those that are asked for: they speed up the convergence of the others
 GROUPED_ROWS = 30_000  # that k-means sees
 N_INIT = 3  # of k-means
-EXACT_BITS = 52  # whole numbers below 2**52 are summed exactly in any order
 
 
 def grouped_counts(
@@ -102,9 +101,9 @@ def _image(place: Place, among: Rows, weight: Array, span: Array, largest_total:
 def products(part: Counts, rows: Rows, basis: Array, scale: float, stages: Stages, for_rows: ForRows) -> Array:
     """Return the sums over rows of count times the mean of `basis` over the row, (V, D), in units of 1 / scale."""
 
-    def add(some: Rows, counts: Array) -> None:
-        kernels.gather_products(part, some, basis, scale, counts)
-        stages.step(len(some))
+    def add(at: slice, counts: Array) -> None:
+        kernels.gather_products(part, rows[at], basis, scale, counts)
+        stages.step(at.stop - at.start)
 
     return summed(add, pieces_of(part, rows), basis.shape, for_rows)
 
@@ -124,7 +123,7 @@ def group_centres(rows: Counts, directions: Array, n_topics: int, seed: int) -> 
 def nearest_sums(part: Counts, rows: Rows, directions: Array, centres: Array, for_rows: ForRows) -> Array:
     """Return the sums (V, K) of the rows that are nearest to each centre."""
 
-    def add(some: Rows, counts: Array) -> None:
-        kernels.gather_nearest(part, some, directions, centres, counts)
+    def add(at: slice, counts: Array) -> None:
+        kernels.gather_nearest(part, rows[at], directions, centres, counts)
 
     return summed(add, pieces_of(part, rows), (part.n_features, directions.shape[1] + 1), for_rows)
