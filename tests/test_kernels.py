@@ -19,6 +19,7 @@ from mmpca.engine.bound import (
 )
 from mmpca.engine.settle import Proposals
 from mmpca.engine.state import _recount, tighten_spread
+from mmpca.model.dispersion import plain_deviations
 from mmpca.places import Here
 
 IS_COMPILED = not numba.config.DISABLE_JIT
@@ -447,3 +448,22 @@ def test_reassigned_rows_leave_no_cluster_empty(make_problem):
     np.testing.assert_array_equal(np.sort(np.flatnonzero(state.labels)), np.sort(last))
     assert n_moves == (problem.labels > 0).sum() - 2
     engine.check(state)
+
+
+# --- rows beside their clusters -----------------------------------------------------------------------------------
+
+
+@properties
+@given(data=st.data())
+def test_deviations_of_rows_from_their_clusters_are_those_of_dense_rows(problems, data):
+    state = data.draw(problems(**SIZES)).build()
+    profiles = np.random.default_rng(0).dirichlet(np.ones(state.rows.n_features), state.n_clusters)
+    every, found = np.arange(len(state.labels)), np.empty(len(state.labels))
+    kernels.row_deviations(state.rows, profiles, (profiles**2).sum(axis=1), every, state.labels, found)
+    expected = plain_deviations(state.rows, state.labels, profiles)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    some = every[::2].copy()
+    kernels.row_deviations(
+        state.rows, profiles, (profiles**2).sum(axis=1), some, state.labels[some], found[: len(some)]
+    )
+    np.testing.assert_allclose(found[: len(some)], expected[some], rtol=1e-9, atol=1e-9)

@@ -963,6 +963,30 @@ def reassign(state, block, target):
     return n_moves
 
 
+# --- rows beside their clusters ---------------------------------------------------------------------------------
+
+
+@_jit_sums()
+def row_deviations(rows, profiles, concentration, some, labels, deviations):
+    """Write sum_v (x_iv - L_i p_v)^2 / L_i of some rows into `deviations`, p being the profile of a row's cluster.
+
+    `profiles` (Q, V) have sums of squares `concentration` (Q,). The square is written out, sum_v x^2 - 2 L sum_v x p +
+    L^2 sum_v p^2, so that only entries that are not zero count. Equals
+    :func:`mmpca.model.dispersion.plain_deviations`.
+    """
+    for b in range(some.size):
+        profile = profiles[labels[b]]
+        total = 0.0
+        squares = 0.0
+        product = 0.0
+        for p in range(rows.indptr[some[b]], rows.indptr[some[b] + 1]):
+            x = float(rows.data[p])
+            total += x
+            squares += x * x
+            product += x * profile[rows.indices[p]]
+        deviations[b] = max(squares / total - 2.0 * product + total * concentration[labels[b]], 0.0)
+
+
 # --- topics of single rows --------------------------------------------------------------------------------------
 
 

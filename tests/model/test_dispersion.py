@@ -1,12 +1,17 @@
 """The index of overdispersion is one under the model at any length and number of features, and tells when it is not."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmpca.counts import as_counts
+from mmpca.distributed.crews import crew_of
+from mmpca.distributed.sources import load
 from mmpca.model.dispersion import LARGE_INDEX, advice, overdispersion
+from mmpca.places import Here, in_threads, threads
 from mmpca.simulate import paper_design, simulate_mmpca, sparse_topics
 
 
@@ -136,6 +141,30 @@ def test_the_order_of_rows_features_clusters_and_topics_does_not_matter():
     found = index(X, labels, fitted)
     assert same.overall == pytest.approx(found.overall, rel=1e-12)
     np.testing.assert_allclose(same.clusters, found.clusters[clusters], rtol=1e-9)
+
+
+def test_it_is_the_same_in_threads_and_in_parts_bit_for_bit():
+    X, labels, fitted = simulate(0, n_rows=1000)
+    alone = index(X, labels, fitted)
+    with threads(2) as pool, crew_of(None, 2) as crew:
+        for place in (Here(as_counts(X), in_threads(pool)), load([X[:333], X[333:400], X[400:]], crew).parts):
+            found = overdispersion(place, labels, **fitted)
+            assert found.overall == alone.overall
+            np.testing.assert_array_equal(found.clusters, alone.clusters)
+
+
+# --- it needs no memory to speak of -------------------------------------------------------------------------------
+
+
+def test_neither_counts_are_copied_nor_all_clusters_of_a_row_held():
+    X, labels, fitted = simulate(0, n_rows=5000, n_features=200, length=500, n_clusters=50)
+    rows = as_counts(X)
+    overdispersion(rows, labels, **fitted)  # what is compiled is not counted
+    tracemalloc.start()
+    overdispersion(rows, labels, **fitted)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000 < min(8 * rows.nnz, 8 * len(X) * 50)
 
 
 # --- it survives awkward input ------------------------------------------------------------------------------------

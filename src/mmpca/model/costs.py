@@ -15,7 +15,7 @@ SHARES = 13.0  # an entry times a topic
 BUILDING, FINISHING, REFIT = 47.0, 32.0, 44.0  # cluster x topic x feature: of a start, the search of all rows, the end
 CLIMBING = 1.4  # an entry times a cluster or topic, over all epochs
 CARRYING = 1.1  # an entry times a cluster
-DISPERSION = 22.0  # an entry
+DISPERSION = 3.0  # an entry
 BUILT = 0.35  # share of a search that is done when its first epoch begins
 USUAL_EPOCHS = 4
 

@@ -13,11 +13,13 @@ the rows, so their degrees of freedom are :math:`\nu = N - \min(K, Q)` in place 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mmpca import kernels
 from mmpca.counts import Counts
 from mmpca.places import ForRows, Here, Place, Rows, joined
 
@@ -67,12 +69,14 @@ def overdispersion(
     """
     profiles = cluster_topics @ topics  # (Q, V)
     n_clusters, n_fitted = len(profiles), min(cluster_topics.shape)
-    variance = 1.0 - (profiles**2).sum(axis=1)  # of one draw, summed over the features, (Q,)
+    concentration = (profiles**2).sum(axis=1)  # (Q,)
+    variance = 1.0 - concentration  # of one draw, summed over the features
     varies = variance > LEAST_VARIANCE
     sizes = np.bincount(labels, minlength=n_clusters)
     freedom = np.where(varies, sizes * max(0.0, 1.0 - n_fitted / rows.n_rows), 0.0)
     place = Here(rows) if isinstance(rows, Counts) else rows
-    by_row = joined(place, row_deviations, np.arange(rows.n_rows), np.asarray(labels), shared=(profiles,))
+    every, labels = np.arange(rows.n_rows), np.asarray(labels, dtype=np.int32)
+    by_row = joined(place, row_deviations, every, labels, shared=(profiles, concentration))
     deviations = np.bincount(labels, by_row, n_clusters)
     ratios = np.divide(deviations, variance, out=np.zeros(n_clusters), where=varies)
     return Dispersion(float(_quotient(ratios.sum(), freedom.sum())), _quotient(ratios, freedom))
@@ -89,17 +93,20 @@ def advice(overall: float, *, stabilize: str | None) -> str | None:
     )
 
 
-def row_deviations(part: Counts, rows: Rows, labels: NDArray[np.int32], profiles: Array, for_rows: ForRows) -> Array:
-    """Return sum_v (x_iv - L_i p_v)^2 / L_i of each row of a part, p being the profile of its cluster, (N,).
+def plain_deviations(rows: Counts, labels: NDArray[np.int32], profiles: Array) -> Array:
+    """Return sum_v (x_iv - L_i p_v)^2 / L_i of each row, p being the profile of its cluster (Q, V), in plain NumPy."""
+    X = rows.to_csr().toarray().astype(np.float64)  # (N, V)
+    totals = X.sum(axis=1, keepdims=True)
+    deviations: Array = ((X - totals * profiles[labels]) ** 2 / totals).sum(axis=1)
+    return deviations
 
-    The square is written out, sum_v x^2 - 2 L sum_v x p + L^2 sum_v p^2, so that only entries that are not zero count.
-    """
-    X = part.to_csr().astype(np.float64)
-    totals, squares = np.asarray(X.sum(axis=1)), np.asarray((X * X).sum(axis=1))  # (N,)
-    own = labels[:, None]
-    products = np.take_along_axis(X @ np.ascontiguousarray(profiles.T), own, axis=1)[:, 0]  # (N,)
-    concentration = (profiles**2).sum(axis=1)[labels]
-    deviations: Array = np.maximum(squares / totals - 2 * products + totals * concentration, 0.0)
+
+def row_deviations(
+    part: Counts, rows: Rows, labels: NDArray[np.int32], profiles: Array, concentration: Array, for_rows: ForRows
+) -> Array:
+    """Return the same of some rows of a part: neither are the counts copied, nor held for clusters not their own."""
+    deviations = np.empty(len(rows))
+    for_rows(partial(kernels.row_deviations, part, profiles, concentration), rows, labels, deviations)
     return deviations
 
 

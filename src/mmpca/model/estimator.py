@@ -26,7 +26,7 @@ from mmpca.model.checkpoints import Checkpoint
 from mmpca.model.dispersion import advice, overdispersion
 from mmpca.model.messages import tell_of_starts, telling
 from mmpca.model.searching import Common, Watch, expect, search
-from mmpca.places import Here, Place, column_totals, group_sums
+from mmpca.places import Here, Place, column_totals, group_sums, in_threads, threads
 from mmpca.stages import Listener, Stages
 from mmpca.topics import fit_lda_at, topic_shares
 
@@ -293,7 +293,8 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         except KeyboardInterrupt:  # what the search found is not lost
             is_interrupted = True
         stages.begin("dispersion", "overdispersion")
-        fitted = dict(attributes) | self._fitted(best, place, counts, refitted)
+        with threads(effective_n_jobs(self.n_jobs)) as pool:
+            fitted = dict(attributes) | self._fitted(best, place.using(in_threads(pool)), counts, refitted)
         fitted["starts_"] = [starts.report(outcome) for outcome in outcomes]
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         for name, value in fitted.items():
