@@ -148,6 +148,7 @@ if __name__ == "__main__":
             "fit-threads": scale_tasks.fit_threads,
             "fit-processes": scale_tasks.fit_processes,
             "fit-corpus": scale_tasks.fit_corpus,
+            "task-overhead": scale_tasks.task_overhead,
             "pass-lda": scale_tasks.pass_lda,
             "pass-kmeans": scale_tasks.pass_kmeans,
         }

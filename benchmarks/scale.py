@@ -1,8 +1,9 @@
 """Print time and memory of fits of growing size, beside rivals on the same blocks of rows: `make bench-scale`.
 
 Every fit is made in a process of its own, so that its memory is its own; the counts are drawn once and lie in files
-that are mapped into memory. The short form has 10,000 and 100,000 rows, `--long` a million as well. Ratios of times by
-the clock tell something on a quiet machine only; seconds of the processor are printed beside them.
+that are mapped into memory. The short form has 10,000 and 100,000 rows, `--long` 300,000 and a million as well. Ratios
+of times by the clock tell something on a quiet machine only; seconds of the processor are printed beside them: those
+of the fit, its workers included.
 """
 
 from __future__ import annotations
@@ -24,13 +25,18 @@ from measure import Limits, Row, in_fresh_process
 from mmpca.io import CountTable, write_counts
 from mmpca.simulate import simulate_mmpca, sparse_topics
 from problems import FULL
-from scale_model import Sizes, fitted_lines, table_of_clusters, table_of_lines
+from scale_model import Measured, Overhead, Shape, fitted_lines, measured, table_of_clusters, table_of_lines
 
 RESULTS = Path(__file__).with_name("results")
 WIDTH = 160
 N_FEATURES, N_GROUPS, LENGTHS = 50_000, 30, (45, 120)  # features, clusters and topics, totals of rows
 BLOCK_ROWS = 25_000
-SIZES, MILLION = (10_000, 100_000), 1_000_000
+MILLION = 1_000_000
+SIZES, LONG_SIZES = (
+    (10_000, 100_000),
+    (300_000, MILLION),
+)  # three that make the same steps: lines through two check nothing
+GIGABYTES = 16  # that a million rows may take at the most, however they are fitted
 LARGE = 100_000  # rows, from which on a fit makes the same steps: fewer have topics by EM on all of them
 JUDGED = 100_000  # rows, on which two threads and two processes are required to gain
 WAYS = {
@@ -43,6 +49,10 @@ WAYS = {
 ALONE = {"2 threads": ("1 thread", 1.6), "2 processes": ("1 process", 1.4)}
 RIVALS = {"online LDA, one pass": "lda", "mini-batch k-means, one pass": "kmeans"}
 CORPUS = "corpus"  # the engine's, whose fit is compared with ten iterations of LDA
+TASKS = "tasks"  # of a Dask cluster, and what each costs beside its work
+CARRIED = "worker processes of one thread"  # to more rows and workers
+MODELLED = {"1 thread": ("1 thread",), "2 threads": ("2 threads",), CARRIED: ("1 process", "2 processes")}
+SHAPE = Shape(N_FEATURES, N_GROUPS, N_GROUPS)
 
 
 class Run(NamedTuple):
@@ -56,7 +66,7 @@ class Run(NamedTuple):
 def main() -> None:
     """Run what is asked for, print the tables and store them."""
     options = parse()
-    sizes = options.rows or (*SIZES, *([MILLION] if options.long else []))
+    sizes = options.rows or (*SIZES, *(LONG_SIZES if options.long else ()))
     runs = earlier(options.after)
     with tempfile.TemporaryDirectory() as scratch:
         wanted = [name for name in WAYS | RIVALS if not options.only or name in options.only]
@@ -68,6 +78,8 @@ def main() -> None:
                 store(runs)
     if not options.only or CORPUS in options.only:
         runs.append(Run(FULL.n_samples, CORPUS, in_fresh_process("fit-corpus", environment=ONE_THREAD)))
+    if not options.only or TASKS in options.only:
+        runs.append(Run(0, TASKS, in_fresh_process("task-overhead", "2", environment=ONE_THREAD)))
     show(runs)
 
 
@@ -76,28 +88,48 @@ def show(runs: list[Run]) -> None:
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     console.print(table_of_runs(runs))
     console.print(table_of_rows(judged(runs)))
-    for way in ("1 thread", "2 threads"):
-        measured = {
-            one.n_rows: one.numbers for one in runs if one.name == way and one.n_rows >= LARGE
-        }  # the last of each
-        if len(measured) > 1:
-            sizes = Sizes(N_FEATURES, N_GROUPS, N_GROUPS)
-            lines = fitted_lines(list(measured.values()))
-            console.print(table_of_lines(lines, list(measured.values()), sizes, way))
-            console.print(table_of_clusters(lines, sizes, way))
+    fitted = {}
+    for way, names in MODELLED.items():
+        found = large_runs(runs, names)
+        if len({one.n_rows for one in found}) > 1:
+            fitted[way] = fitted_lines(found)
+            console.print(table_of_lines(fitted[way], found, SHAPE, way))
+    if CARRIED in fitted and (overhead := overhead_of(runs)) is not None:
+        console.print(table_of_clusters(fitted[CARRIED], SHAPE, overhead))
     print(f"written to {store(runs).name} in benchmarks/results")
+
+
+def large_runs(runs: list[Run], names: tuple[str, ...]) -> list[Measured]:
+    """Return the runs of some ways that make all the steps of large data, the last of each size and way."""
+    last = {
+        (one.n_rows, one.name): measured(one.n_rows, one.numbers)
+        for one in runs
+        if one.name in names and one.n_rows >= LARGE
+    }
+    return [one for _, one in sorted(last.items()) if one is not None]
+
+
+def overhead_of(runs: list[Run]) -> Overhead | None:
+    """Return what a task was last found to cost."""
+    found = [one.numbers for one in runs if one.name == TASKS]
+    return Overhead(found[-1]["alone"], found[-1]["each"]) if found else None
 
 
 def parse() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--long", action="store_true", help="a million rows as well")
+    parser.add_argument("--long", action="store_true", help="300,000 and a million rows as well")
     parser.add_argument("--rows", type=int, action="append", help="so many rows instead; may be repeated")
-    parser.add_argument("--only", action="append", choices=[*WAYS, *RIVALS, CORPUS], help="this alone; may be repeated")
+    parser.add_argument(
+        "--only", action="append", choices=[*WAYS, *RIVALS, CORPUS, TASKS], help="this alone; may be repeated"
+    )
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="where drawn counts are kept for the next time")
     parser.add_argument("--after", type=Path, metavar="FILE", help="add to the runs of this file of results")
     parser.add_argument(
         "--rival-rows", type=int, default=100_000, help="rivals make their pass over so many rows at the most"
+    )
+    parser.add_argument(
+        "--client-threads", type=int, default=2, help="threads of the client, the same for any number of processes"
     )
     return parser.parse_args()
 
@@ -137,7 +169,8 @@ def run(folder: Path, name: str, options: argparse.Namespace) -> dict[str, Any]:
     groups = str(N_GROUPS)
     if name in WAYS:
         kind, number = WAYS[name]
-        return in_fresh_process(f"fit-{kind}", str(folder), str(number), groups, environment=ONE_THREAD)
+        threads = (str(options.client_threads),) if kind == "processes" else ()
+        return in_fresh_process(f"fit-{kind}", str(folder), str(number), groups, *threads, environment=ONE_THREAD)
     return in_fresh_process(
         f"pass-{RIVALS[name]}", str(folder), str(options.rival_rows), groups, environment=ONE_THREAD
     )
@@ -150,13 +183,19 @@ def table_of_runs(runs: list[Run]) -> Table:
     """Return what each run took."""
     table = Table(title=f"V = {N_FEATURES:,}, Q = K = {N_GROUPS}")
     columns = {"clock": "clock, s", "processor": "processor, s", "topics": "topics, s", "search": "search, s",
-               "gigabytes": "peak, GB", "ari": "ARI", "bound": "bound", "rows": "rows seen"}  # fmt: skip
+               "gigabytes": "peak, GB", "ari": "ARI", "bound": "bound"}  # fmt: skip
     for title in ("rows", "run", *columns.values()):
         table.add_column(title, justify="right" if title != "run" else "left")
     for one in runs:
-        cells = [f"{one.numbers[key]:,.6g}" if key in one.numbers else "" for key in columns]
-        table.add_row(f"{one.n_rows:,}", one.name, *cells)
+        if one.name != TASKS:
+            cells = [f"{one.numbers[key]:,.6g}" if key in one.numbers else "" for key in columns]
+            table.add_row(f"{one.n_rows:,}", heading(one), *cells)
     return table
+
+
+def heading(run: Run) -> str:
+    """Return what was run: of a rival, also over how many rows, which may be fewer than there are."""
+    return f"{run.name} over {run.numbers['rows']:,} rows" if run.name in RIVALS else run.name
 
 
 def judged(runs: list[Run]) -> list[Row]:
@@ -193,8 +232,9 @@ def judged(runs: list[Run]) -> list[Row]:
                     note,
                 )
             )
-        if name == "1 thread" and n_rows == MILLION:
-            rows.append(Row("scale", "peak memory, GB", numbers["gigabytes"], Limits(at_most=16)))
+        if name in WAYS and n_rows >= MILLION:
+            what = f"{n_rows:,} rows, {name}: peak memory of all processes, GB"
+            rows.append(Row("scale", what, numbers["gigabytes"], Limits(at_most=GIGABYTES)))
     return rows
 
 
