@@ -29,8 +29,9 @@ def fit(
 ) -> MMPCA:
     """Cluster rows that are spread over threads, processes or machines; the result is that of `model.fit`.
 
-    Rows stay where they are, but for those that move from cluster to cluster, which the client sees, and for random
-    parts of them, which one worker sees: there topics are learned and starts are tried.
+    Most rows stay where they are. The client sees those that move from cluster to cluster. Random samples are brought
+    together on workers, where topics are learned, starts are tried and clusters are split on trial; of few rows, such
+    a sample has all.
 
     Parameters
     ----------
