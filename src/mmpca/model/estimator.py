@@ -293,7 +293,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         except KeyboardInterrupt:  # what the search found is not lost
             is_interrupted = True
         stages.begin("dispersion", "overdispersion")
-        with threads(effective_n_jobs(self.n_jobs)) as pool:
+        with one_blas_thread(), threads(effective_n_jobs(self.n_jobs)) as pool:
             fitted = dict(attributes) | self._fitted(best, place.using(in_threads(pool)), counts, refitted)
         fitted["starts_"] = [starts.report(outcome) for outcome in outcomes]
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
