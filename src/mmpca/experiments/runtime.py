@@ -29,7 +29,7 @@ PARTS = (FIT, TOPICS, SEARCH, START, PUBLISHED, EPOCH, LDA, QUICK_LDA)
 EXPONENTS = np.arange(0.1, 3.0, 0.01)  # among which the nearest is looked for
 LEAST_SIZES = 5  # three numbers are fitted to their times
 N_SIZES_SHOWN = 4
-LONG = 3.0  # seconds that need not be measured twice
+LONG = 1.0  # seconds that need not be measured twice
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Runtime(Experiment):
     sizes : tuple of int, default=50, 100, 200, ..., 1000
         Rows of a data set.
     repeats : int, default=3
-        Each time is the least of so many, but for what takes longer than three seconds: a disturbance only adds to a
+        Each time is the least of so many, but for what takes longer than a second: a disturbance only adds to a
         measurement, and to long ones adds little.
     noise, balance : float
         Of the data sets (the paper's epsilon and lambda).
