@@ -107,12 +107,29 @@ def test_a_checkpoint_is_kept_and_one_of_another_fit_refused(mmpca_command, sche
     # On this machine the same rows go on from it.
     again = mmpca_command("fit", studio / "X.mtx", *FIT, "--checkpoint", path, "--json")
     assert (again.code, again.json["bound"]) == (0, fitted.json["bound"])
+    assert f"went on from {path}" in " ".join(again.err.split())
+    assert "went on from" not in fitted.err
     other = mmpca_command("fit", studio / "X.mtx", *FIT, "--seed", 1, "--checkpoint", path)
     assert other.code == 1
     assert "belongs to another fit: its random_state is 0, here it is 1" in other.err
     turned = mmpca_command("fit", *parts[::-1], *FIT, "--checkpoint", path)
     assert turned.code == 1
     assert "belongs to another fit: its rows are others, or in another order" in turned.err
+
+
+@pytest.mark.parametrize("n_files", [1, 2])
+def test_who_interrupts_a_fit_is_told_of_its_checkpoint(mmpca_command, parts, tmp_path, monkeypatch, n_files):
+    path = tmp_path / "fit.npz"
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mmpca.model.estimator.search", interrupt)
+    done = mmpca_command("fit", *parts[:n_files], *FIT, "--checkpoint", path)
+    assert done.code == 130
+    assert "Nothing was written" not in done.err
+    assert f"No model was written. The same command goes on from {path}." in " ".join(done.err.split())
+    assert path.exists()
 
 
 @pytest.mark.parametrize("n_files", [1, 2])

@@ -166,8 +166,14 @@ def test_a_file_of_an_earlier_schema_is_refused(X, path):
 def test_a_file_that_is_no_checkpoint_is_refused(X, path, arrays):
     with path.open("wb") as file:
         np.save(file, np.ones(3)) if arrays is None else np.savez(file, **arrays)
-    with pytest.raises(StoreError, match=r"fit.npz cannot be read: .* Remove it, or give another path"):
+    with pytest.raises(StoreError, match=r"fit.npz cannot be read: it is no file that a fit has kept, .* or remove it"):
         MMPCA(**OPTIONS).fit(X, checkpoint=path)
+
+
+def test_a_folder_that_is_not_there_is_told_before_the_fit(X, tmp_path, monkeypatch):
+    monkeypatch.setattr("mmpca.model.estimator.fit_lda_at", None)  # nobody gets that far
+    with pytest.raises(FileNotFoundError, match=r"There is no such folder: make it.*nowhere"):
+        MMPCA(**OPTIONS).fit(X, checkpoint=tmp_path / "nowhere" / "fit.npz")
 
 
 # --- what is kept -------------------------------------------------------------------------------------------------

@@ -63,16 +63,19 @@ def run(
 ) -> None:
     """Read, fit, write and show; leave with code 130 if Ctrl-C cut the search short."""
     model = MMPCA(**parameters)
+    is_resumed = checkpoint is not None and checkpoint.exists()
     if scheduler is None and len(paths) == 1:
         fitted = _fit_here(model, paths[0], how, counting, drop_empty=drop_empty, checkpoint=checkpoint)
         labels = _write(fitted, output)
     else:
         with parts.opened(paths, how, scheduler, model, drop_empty=drop_empty) as loaded:
-            went = watched_fit(partial(fit_loaded, model, loaded, checkpoint=checkpoint), screen.err())
+            with _told_where_to_go_on(checkpoint):
+                went = watched_fit(partial(fit_loaded, model, loaded, checkpoint=checkpoint), screen.err())
             fitted = Fitted(model, went, partial(parts.label_table, model, loaded), loaded.notes)
             labels = _write(fitted, output)
     went = fitted.went
-    screen.notes(fitted.remarks + went.notes)
+    resumed = [f"went on from {checkpoint}"] if is_resumed else []
+    screen.notes(resumed + list(fitted.remarks) + list(went.notes))
     if output.as_json:
         screen.print_json(_document(model, went, output, labels))
     else:
@@ -88,7 +91,8 @@ def _fit_here(
     data = read_data(path, how, counting)
     remarks = list(data.table.notes)
     data = without_empty_rows(data, path, remarks, is_wanted=drop_empty)
-    went = watched_fit(partial(model.fit, data.X, checkpoint=checkpoint), screen.err())
+    with _told_where_to_go_on(checkpoint):
+        went = watched_fit(partial(model.fit, data.X, checkpoint=checkpoint), screen.err())
     return Fitted(model, went, partial(label_table, named(model, data), data), remarks, data.text)
 
 
@@ -103,6 +107,18 @@ def _write(fitted: Fitted, output: Output) -> dict[str, list[Any]]:
         if output.labels is not None:
             write_table(output.labels, labels)
     return labels
+
+
+@contextmanager
+def _told_where_to_go_on(checkpoint: Path | None) -> Iterator[None]:
+    """Say that a checkpoint has kept something, if Ctrl-C comes."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        if checkpoint is None or not checkpoint.exists():
+            raise
+        told = str(interrupt) or "No model was written."
+        raise KeyboardInterrupt(f"{told} The same command goes on from {checkpoint}.") from None
 
 
 @contextmanager

@@ -6,6 +6,7 @@ to disk, and no array is unpickled. What the manifest says in detail is the busi
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
@@ -44,12 +45,20 @@ _ZIP_ERRORS = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, 
 # --- writing ----------------------------------------------------------------------------------------------------
 
 
+def check_folder(path: Path) -> None:
+    """Raise FileNotFoundError unless the folder of a file that is to be written is there."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "There is no such folder: make it, or give another path", str(folder))
+
+
 def write_atomically(path: str | os.PathLike[str], write: Callable[[IO[bytes]], None]) -> None:
     """Let `write` fill a file that takes the place of `path` only when it is complete and on disk.
 
     A crash leaves the old file as it was, and at the worst a hidden file with the ending ``.part`` beside it.
     """
     target = Path(os.path.realpath(path))
+    check_folder(target)
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         with open(part, "xb") as file:

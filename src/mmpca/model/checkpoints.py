@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mmpca.counts import Counts
 from mmpca.errors import StoreError
-from mmpca.model.archive import write_atomically
+from mmpca.model.archive import check_folder, write_atomically
 from mmpca.places import ForRows, Place, Rows
 
 Array = NDArray[np.float64]
@@ -65,11 +65,15 @@ class Checkpoint:
                 found = dict(json.loads(str(arrays["identity"])))
                 beta, labels = arrays["beta"], arrays["labels"]
         except FileNotFoundError:
+            check_folder(self.path)  # now, and not after hours
             return
+        except OSError as error:
+            raise StoreError(f"checkpoint {self.path} cannot be read: {error}. Give another path.") from error
         # A TypeError is that of a single array, which is no archive.
-        except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
+        except (EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
             raise StoreError(
-                f"checkpoint {self.path} cannot be read: {error}. Remove it, or give another path."
+                f"checkpoint {self.path} cannot be read: it is no file that a fit has kept, or a damaged one. Give "
+                "another path, or remove it."
             ) from error
         if schema != SCHEMA:
             raise StoreError(
