@@ -47,7 +47,12 @@ def read_dialect(path: Path) -> Dialect:
     header = rows[0] if _is_header(rows[0]) else None
     body = rows[1:] if header is not None else rows
     if not body:
-        raise refusal(path, "expected counts below the header, but the file ends there.", line=n_skipped + 2)
+        raise refusal(
+            path,
+            "expected counts below the header, but the file ends there. Add them; if these are texts, give their folder, "
+            "or say so: --text, in Python mmpca.text.CountTexts.",
+            line=n_skipped + 2,
+        )
     n_fields = len(body[0])
     if header is not None and len(header) == n_fields - 1:
         header = [""] + header  # R leaves out the name of the column of names

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 Columns = Mapping[str, Sequence[Any]]
 
-MORE_COLOURS = ("#7F7F7F", "#8C510A", "#B2182B")
+# Of lines, among which yellow is hard to see.
+LINE_COLOURS = (*(colour for colour in COLOURS if colour != "#F0E442"), "#7F7F7F", "#8C510A", "#B2182B")
+NUMBER_ROOM = 1.9  # ratio of two numbers of rows whose ticks do not touch
 VARIANT = " (mmpca)"  # a rival on the package's LDA: the colour of the rival, dashed
 CEILING = "true parameters"
 
@@ -193,23 +195,34 @@ def growth_curves(
     figure = new_figure(figure, width=6.8, height=4.0)
     ax = figure.add_subplot()
     for number, (name, (sizes, seconds, exponent)) in enumerate(times.items()):
-        style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKERS[number % len(MARKERS)], "markersize": 4}
-        ax.plot(sizes, seconds, label=f"{name}: exponent {exponent:.2f}", **style)  # type: ignore[arg-type]
+        style = {"color": LINE_COLOURS[number % len(LINE_COLOURS)], "marker": MARKERS[number % len(MARKERS)]}
+        ax.plot(sizes, seconds, label=f"{name}: exponent {exponent:.2f}", markersize=4, **style)  # type: ignore[arg-type]
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel("rows N")
     ax.set_ylabel("processor time, seconds")
     ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
-    sizes = sorted({size for line in times.values() for size in line[0]})
-    ticks: list[int] = []
-    for size in sizes:
-        if not ticks or size >= 1.9 * ticks[-1] or size == sizes[-1]:  # room for their numbers
-            ticks.append(size)
+    ticks = _ticks(sorted({size for line in times.values() for size in line[0]}))
     ax.set_xticks(ticks, [f"{size:,}" for size in ticks])
     ax.minorticks_off()
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
     tidy(ax)
     return figure
+
+
+def _ticks(sizes: Sequence[int]) -> list[int]:
+    """Return the sizes that have room for their numbers on a logarithmic axis, the first and the last always.
+
+    Examples
+    --------
+    >>> _ticks([50, 100, 200, 300, 400, 600, 800, 1000])
+    [50, 100, 200, 400, 1000]
+    """
+    ticks = list(sizes[:1])
+    for size in sizes[1:-1]:
+        if size >= NUMBER_ROOM * ticks[-1] and sizes[-1] >= NUMBER_ROOM * size:
+            ticks.append(size)
+    return ticks + list(sizes[1:][-1:])
 
 
 def _choice_map(
@@ -248,9 +261,8 @@ def _style(name: str, names: list[str]) -> dict[str, Any]:
     base = name.removesuffix(VARIANT)
     # A variant may be there without its base.
     place = list(dict.fromkeys(other.removesuffix(VARIANT) for other in names if other != CEILING)).index(base)
-    colours = (*(colour for colour in COLOURS if colour != "#F0E442"), *MORE_COLOURS)  # yellow is hard to see
     return {
-        "color": colours[place % len(colours)],
+        "color": LINE_COLOURS[place % len(LINE_COLOURS)],
         "marker": MARKERS[place % len(MARKERS)],
         "markersize": 4,
         "linestyle": "--" if name.endswith(VARIANT) else "-",
