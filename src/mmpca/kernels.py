@@ -381,7 +381,7 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
 
 @_inner_sums()
 def spread_column(beta, weight, curvature, mixture, tables, q):
-    """Write the root of phi_qv' A_q phi_qv into its column of the tables, and raise the maxima where needed."""
+    """Write the root of phi_qv' A_q phi_qv into its column of the tables."""
     n_topics, n_features = beta.shape
     n_clusters = tables.shape[1] // 2
     factor = np.empty((n_topics, n_topics))
@@ -405,8 +405,7 @@ def spread_column(beta, weight, curvature, mixture, tables, q):
                 total[v - start] += inner[v - start] * beta[k, v]
         for v in range(start, stop):
             u = math.sqrt(max(total[v - start], 0.0)) / mixture[v] if mixture[v] > 0.0 else 0.0
-            tables[v, n_clusters + 1 + q] = u
-            tables[v, n_clusters] = max(tables[v, n_clusters], u)
+            tables[v, n_clusters + q] = u
 
 
 @_jit()
@@ -452,8 +451,7 @@ def refresh_cluster(state, q, with_tables):
             curvature[0, 0] = np.nan
             state.coupling[q, 0, 0] = np.nan
             for v in range(mixture.size):
-                state.tables[v, n_clusters + 1 + q] = np.inf
-                state.tables[v, n_clusters] = np.inf
+                state.tables[v, n_clusters + q] = np.inf
 
 
 # --- one row against one cluster --------------------------------------------------------------------------------
@@ -734,35 +732,17 @@ def sweep_exact(state, min_gain, block):
 
 
 @_inner_sums()
-def screen_row(rows, i, tables, old, first):
-    """Write G_q(d) of row i for every cluster into `first`; return bounds on the second-order terms.
+def screen_row(rows, i, tables, sums):
+    """Write G_q(d) of row i for every cluster into `sums` (2 Q,), then sum_v d_v U_qv for every cluster.
 
-    They are (sum_v d_v U_qv)^2 / 2 for the row's own cluster and, at the most, for any cluster.
+    Both at a time: a row waits for its features' lines of the tables, and these hold both.
     """
-    n_clusters = first.size
-    fill(first, 0.0)
-    own = 0.0
-    largest = 0.0
+    fill(sums, 0.0)
     for p in range(rows.indptr[i], rows.indptr[i + 1]):
         v = rows.indices[p]
         x = float(rows.data[p])
-        for q in range(n_clusters):
-            first[q] += x * tables[v, q]
-        own += x * tables[v, n_clusters + 1 + old]
-        largest += x * tables[v, n_clusters]
-    return 0.5 * own * own, 0.5 * largest * largest
-
-
-@_inner_sums()
-def spread_row(rows, i, tables, spread):
-    """Write sum_v d_v U_qv of row i for every cluster into `spread`."""
-    offset = spread.size + 1
-    fill(spread, 0.0)
-    for p in range(rows.indptr[i], rows.indptr[i + 1]):
-        v = rows.indices[p]
-        x = float(rows.data[p])
-        for q in range(spread.size):
-            spread[q] += x * tables[v, offset + q]
+        for c in range(sums.size):
+            sums[c] += x * tables[v, c]
 
 
 @_jit()
@@ -776,7 +756,7 @@ def propose(state, size_changes, min_gain, caution, last_caution, block, found):
     part, is explained in `expand_row`. `size_changes` (2, Q) are those of n log n for leaving and joining a cluster.
     """
     n_clusters = state.sizes.size
-    first = np.empty(n_clusters)
+    sums = np.empty(2 * n_clusters)
     s = np.empty(state.beta.shape[0])
     for b in range(block.size):
         i = block[b]
@@ -790,7 +770,7 @@ def propose(state, size_changes, min_gain, caution, last_caution, block, found):
         below = found.below[b]
         above = found.above[b]
         best, found.rest[b], top = expand_row(
-            state, i, size_changes, min_gain, caution, last_caution, first, s, estimate, below, above
+            state, i, size_changes, min_gain, caution, last_caution, sums, s, estimate, below, above
         )
         found.upper[b] = max(found.rest[b], top)
         if best < 0:
@@ -809,18 +789,20 @@ def propose(state, size_changes, min_gain, caution, last_caution, block, found):
 
 
 @_inner()
-def expand_row(state, i, size_changes, min_gain, caution, last_caution, first, s, estimate, below, above):
+def expand_row(state, i, size_changes, min_gain, caution, last_caution, sums, s, estimate, below, above):
     """Write the second-order gains of row i and how far below and above the truth may be.
 
     The errors are those of the addition; the removal's own stand at the row's own cluster, and its change in
-    `estimate` there. Clusters that cannot gain keep minus infinity. `first` (Q,) and `s` (K,) are work space. Returns
+    `estimate` there. Clusters that cannot gain keep minus infinity. `sums` (2 Q,) and `s` (K,) are work space. Returns
     the best cluster, -1 if none is left, and what can be gained at the most under the last caution: in clusters
     without an estimate, and in the others.
     """
     leave = size_changes[0]
     join = size_changes[1]
     old = state.labels[i]
-    own, largest = screen_row(state.rows, i, state.tables, old, first)
+    screen_row(state.rows, i, state.tables, sums)
+    first, spread = sums[: leave.size], sums[leave.size :]
+    own = 0.5 * spread[old] ** 2
     # The removal's second-order term grows on the way to M_old - d, at the most to twice its mean (a topic that
     # vanishes with the row); an addition's falls.
     # Being true bounds, these need less caution than the expansions.
@@ -828,23 +810,16 @@ def expand_row(state, i, size_changes, min_gain, caution, last_caution, first, s
     last_widening = math.sqrt(last_caution)
     removal = 2.0 * widening * own - first[old] + leave[old]
     last_removal = 2.0 * last_widening * own - first[old] + leave[old]
-    highest = -np.inf
-    for q in range(first.size):
-        estimate[q] = -np.inf
-        if q != old:
-            highest = max(highest, first[q] + join[q])
-    if highest + widening * largest + removal <= min_gain:
-        return -1, highest + last_widening * largest + last_removal, -np.inf
-    spread_row(state.rows, i, state.tables, above)
     above[old] = 0.0
     best = -1
     rest = -np.inf
     top = -np.inf
     is_removal_known = False
     for q in range(first.size):
+        estimate[q] = -np.inf
         if q == old:
             continue
-        half = 0.5 * above[q] * above[q]
+        half = 0.5 * spread[q] ** 2
         if first[q] + join[q] - min_gain + widening * half + removal + above[old] <= 0.0:
             rest = max(rest, first[q] + join[q] + last_widening * half + last_removal)
             continue

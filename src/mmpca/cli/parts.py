@@ -117,7 +117,7 @@ def _check_inputs(paths: Sequence[Path], how: InputOptions, *, has_text: bool = 
     for path in paths:
         if is_text(path, how, has_text=has_text):
             raise CountsError(
-                f"{path}: words are counted over all texts at once. Give a single input, such as the folder of the texts, "
+                f"{path}: words are counted over all texts at once. Give one input, such as the folder of the texts, "
                 "without --scheduler, or count them first: mmpca convert."
             )
     if how.row_names is not None and len(paths) > 1:

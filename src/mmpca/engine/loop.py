@@ -12,7 +12,7 @@ from mmpca import kernels
 from mmpca.counts import Counts
 from mmpca.engine.bound import Array
 from mmpca.engine.moves import bound, refresh
-from mmpca.engine.state import State, relabel, tighten_spread
+from mmpca.engine.state import State, relabel
 from mmpca.engine.sweeps import EXACT_CAUTION, Asking, CvemSweep, ExactSweep, GreedySweep, Question, Sweep
 from mmpca.places import Here, Place, Rows
 
@@ -199,7 +199,6 @@ def _epoch(
         if bound(state) < before.bound - ROUNDING * abs(before.bound):
             relabel(state, before.labels, before.gamma, place=place)
             return None
-    tighten_spread(state)
     sweep.end_epoch(is_repaired=fell)
     # Without a move, only rounding can tell the bound from the last one.
     return bound(state) if before.is_left(state) else before.bound
@@ -250,7 +249,6 @@ def _moves_of_others(state: State, blocks: Iterator[Rows], min_gain: float, plac
         if n_made:
             for q in range(state.n_clusters):  # the exact evaluator leaves the tables behind
                 refresh(state, q)
-            tighten_spread(state)
         n_moves += n_made
     return n_moves
 

@@ -33,9 +33,8 @@ class State(NamedTuple):
     value: Array  # J(M_q, gamma_q), (Q,)
     curvature: Array  # A_q, (Q, K, K)
     coupling: Array  # A_q - T_q, what overlapping topics add to the curvature, (Q, K, K)
-    # What moves are screened with, (V, 2 Q + 1): first C_qv, then a bound on all U_qv, then U_qv, the root of
-    # phi_qv' A_q phi_qv.
-    # One array, because a row's pass over its features reads all three.
+    # What moves are screened with, (V, 2 Q): first C_qv, then U_qv, the root of phi_qv' A_q phi_qv.
+    # One array, because a row's pass over its features reads both.
     tables: Array
     drift: Array  # s_q(D) of the rows D moved since the last refresh, (Q, K)
     moved: Array  # counts moved since the last refresh, (Q,)
@@ -103,7 +102,7 @@ def _blank(rows: Counts, labels: ArrayLike, n_clusters: int, beta: Array, alpha:
         value=np.zeros(n_clusters),
         curvature=np.zeros((n_clusters, n_topics, n_topics)),
         coupling=np.zeros((n_clusters, n_topics, n_topics)),
-        tables=np.zeros((n_features, 2 * n_clusters + 1)),
+        tables=np.zeros((n_features, 2 * n_clusters)),
         drift=np.zeros((n_clusters, n_topics)),
         moved=np.zeros(n_clusters),
         aged=np.zeros(n_clusters),
@@ -180,9 +179,7 @@ def _renew(state: State, gamma: Array | None, for_rows: ForRows = one_thread) ->
     state.weight[:] = 1.0 if gamma is None else np.maximum(np.exp(expected_log_theta(gamma)), kernels.LEAST_WEIGHT)
     state.curvature[:] = np.nan
     state.aged[:] = np.inf
-    # Threads get in each other's way in the column of maxima alone, which is set when all are done.
     each_of(lambda q: kernels.refresh_cluster(state, q, True), range(state.n_clusters), for_rows)
-    tighten_spread(state)
 
 
 def _recount(state: State, place: Place) -> None:
@@ -191,11 +188,6 @@ def _recount(state: State, place: Place) -> None:
     every = np.arange(len(state.labels))
     state.counts[:] = place.total(group_sums, every, state.labels, shared=(state.n_clusters,))
     state.totals[:] = state.counts.sum(axis=1)
-
-
-def tighten_spread(state: State) -> None:
-    """Set the tables' column of maxima to the largest U_qv over the clusters, in place."""
-    state.tables[:, state.n_clusters] = state.tables[:, state.n_clusters + 1 :].max(axis=1)
 
 
 def pooled_value(state: State, clusters: list[int]) -> float:
@@ -234,8 +226,6 @@ def check(state: State, rtol: float = 1e-9) -> None:
             best = cluster_bound(m, gamma, beta=state.beta, alpha=state.alpha)
             close = np.isclose(state.value[q], best, rtol=rtol, atol=rtol)
             _require(bool(close), f"J of cluster {q} is {state.value[q]}, not {best}")
-    spread, bound_on_all = state.tables[:, state.n_clusters + 1 :], state.tables[:, state.n_clusters]
-    _require(bool((spread <= bound_on_all[:, None]).all()), "a cluster's spread exceeds the bound on all of them")
 
 
 def _require(holds: bool, message: str) -> None:

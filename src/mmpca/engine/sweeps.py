@@ -120,8 +120,7 @@ class GreedySweep:
 
 def _fingerprint(state: State) -> Array:
     """Return numbers of which one changes with everything that a move, a refresh or the end of an epoch changes."""
-    largest = state.tables[:, state.n_clusters].sum()
-    return np.concatenate([state.value, state.totals, state.moved, state.aged, state.weight.ravel(), [largest]])
+    return np.concatenate([state.value, state.totals, state.moved, state.aged, state.weight.ravel()])
 
 
 class Question(NamedTuple):

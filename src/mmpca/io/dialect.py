@@ -49,8 +49,8 @@ def read_dialect(path: Path) -> Dialect:
     if not body:
         raise refusal(
             path,
-            "expected counts below the header, but the file ends there. Add them; if these are texts, give their folder, "
-            "or say so: --text, in Python mmpca.text.CountTexts.",
+            "expected counts below the header, but the file ends there. Add them; if these are texts, give their "
+            "folder, or say so: --text, in Python mmpca.text.CountTexts.",
             line=n_skipped + 2,
         )
     n_fields = len(body[0])
