@@ -183,6 +183,17 @@ class Window:
         """Click on the first of the elements."""
         self.find(selector)[0].click()
 
+    def follow(self, selector):
+        """Click on what leads to another page, and wait until that is there."""
+        from selenium.webdriver.support.expected_conditions import staleness_of
+        from selenium.webdriver.support.wait import WebDriverWait
+
+        before = self.find("html")[0]
+        self.click(selector)
+        waiting = WebDriverWait(self.driver, 30)
+        waiting.until(staleness_of(before))
+        waiting.until(lambda driver: driver.execute_script("return document.readyState") == "complete")
+
     def press(self, *keys):
         """Press keys, one after the other, wherever the focus is."""
         for key in keys:
