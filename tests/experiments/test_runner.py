@@ -13,6 +13,7 @@ from toy import TimedToy, Toy
 from mmpca.errors import StoreError
 from mmpca.experiments import Ledger, run_tasks
 from mmpca.experiments.experiment import new_task
+from mmpca.experiments.ledger import code_hash
 from mmpca.experiments.runner import _Clock
 
 
@@ -81,6 +82,19 @@ def test_a_folder_of_other_code_is_refused(name, tmp_path):
     path.write_text(json.dumps(json.loads(path.read_text()) | {name: "other"}))
     with pytest.raises(StoreError, match=rf"its {name} is 'other', .* or the code and options that it was made with"):
         run_tasks(Toy(), Ledger(tmp_path))
+
+
+def test_the_hash_of_the_code_knows_every_room_but_those_that_show(tmp_path):
+    hashes = []
+    for number, changed in enumerate(("", "kernels.py", "engine/loop.py", "cli/fit.py", "plots/model.py")):
+        package = tmp_path / str(number)
+        for name in ("kernels.py", "engine/loop.py", "cli/fit.py", "plots/model.py"):
+            (package / name).parent.mkdir(parents=True, exist_ok=True)
+            (package / name).write_text("changed = True" if name == changed else "")
+        hashes.append(code_hash(package))
+    same, kernel, room, command, plot = hashes
+    assert len({same, kernel, room}) == 3
+    assert command == plot == same
 
 
 def test_experiments_that_measure_time_have_one_process(tmp_path):

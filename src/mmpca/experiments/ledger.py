@@ -19,6 +19,7 @@ from mmpca.model.archive import write_atomically
 
 SCHEMA = 1
 NAME = "experiment.json"
+PACKAGE = Path(__file__).parents[1]
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")  # whose versions may change a number
 SHOWING = ("cli", "plots", "report")  # rooms that no number comes from
 
@@ -91,9 +92,8 @@ class Ledger:
 
 
 @cache
-def code_hash() -> str:
-    """Return a hash of the package's code: results of other code are not mixed with this one's."""
-    package = Path(__file__).parents[1]
+def code_hash(package: Path = PACKAGE) -> str:
+    """Return a hash of the code that numbers come from: results of other code are not mixed with this one's."""
     paths = sorted(path.relative_to(package) for path in package.rglob("*.py"))
     digest = hashlib.sha256()
     for path in paths:
