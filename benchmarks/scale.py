@@ -91,7 +91,7 @@ def show(runs: list[Run]) -> None:
     fitted = {}
     for way, names in MODELLED.items():
         found = large_runs(runs, names)
-        if len({one.n_rows for one in found}) > 1:
+        if len({one.size.n_rows for one in found}) > 1:
             fitted[way] = fitted_lines(found)
             console.print(table_of_lines(fitted[way], found, SHAPE, way))
     if CARRIED in fitted and (overhead := overhead_of(runs)) is not None:

@@ -2,8 +2,9 @@
 
 A fit goes through parts. Each takes fixed seconds, for tables of clusters and for samples of the rows, and seconds in
 proportion to its work: the entries of all rows, of the at most 40 million that main directions are looked for in, or,
-on workers, the starts that one of them tries. Workers divide the work; what travels between them, and the tasks that
-they are given, are counted.
+on workers, the starts that one of them tries. In the search of all rows, tables are made for each block of rows: its
+fixed seconds are those of a block. Workers divide the work; what travels between them, and the tasks that they are
+given, are counted.
 """
 
 from __future__ import annotations
@@ -41,10 +42,17 @@ LEAST_SECONDS = 1e-3  # of a part of a fit, which its line is fitted in proporti
 class Size(NamedTuple):
     """What the work of a fit grows with."""
 
+    n_rows: int
     n_entries: float
     n_workers: int = 1
 
+    @property
+    def n_blocks(self) -> int:
+        """Blocks of an epoch of the search of all rows."""
+        return -(-self.n_rows // block_size(self.n_rows, "greedy"))
 
+
+TIMES: dict[str, Callable[[Size], float]] = {"fit": lambda size: 1.0, "block": lambda size: float(size.n_blocks)}
 WORK: dict[str, Callable[[Size], float]] = {
     "entry": lambda size: size.n_entries / size.n_workers,
     "grouped entry": lambda size: min(size.n_entries, GROUPED_ENTRIES) / size.n_workers,
@@ -58,6 +66,7 @@ class Part(NamedTuple):
 
     stages: tuple[str, ...]
     unit: str  # of the work beyond what is fixed
+    each: str = "fit"  # that the fixed seconds are those of
 
 
 PARTS = {
@@ -66,34 +75,35 @@ PARTS = {
     "topics of a sample": Part(("scores", "prior", "topics", "sample"), "nothing"),
     "topics of all rows": Part(("refining",), "entry"),
     "starts on a sample": Part(("shares", "starts"), "round of starts"),
-    "search of all rows": Part(("carrying", "search"), "entry"),
+    "search of all rows": Part(("carrying", "search"), "entry", "block"),
     "end": Part(("refit", "dispersion"), "entry"),
 }
 
 
 class Line(NamedTuple):
-    """Seconds of a part of a fit: fixed ones, and so many for each unit of its work."""
+    """Seconds of a part of a fit: fixed ones of a fit or a block, and so many for each unit of its work."""
 
     fixed: float
     rate: float
     unit: str
+    each: str = "fit"
 
     def __call__(self, size: Size) -> float:
         """Return the seconds of a fit of this size."""
-        return self.fixed + self.rate * WORK[self.unit](size)
+        return self.fixed * TIMES[self.each](size) + self.rate * WORK[self.unit](size)
 
 
 class Measured(NamedTuple):
     """The seconds of the parts of a fit."""
 
-    n_rows: int
     size: Size
     seconds: dict[str, float]
 
     @property
     def label(self) -> str:
         """What tells it from the others."""
-        return f"{self.n_rows:,}" if self.size.n_workers == 1 else f"{self.n_rows:,} on {self.size.n_workers}"
+        n_rows, n_workers = self.size.n_rows, self.size.n_workers
+        return f"{n_rows:,}" if n_workers == 1 else f"{n_rows:,} on {n_workers}"
 
 
 class Shape(NamedTuple):
@@ -130,39 +140,42 @@ def measured(n_rows: int, numbers: dict[str, Any]) -> Measured | None:
         return None
     stages: dict[str, float] = numbers["stages"]
     seconds = {name: sum(stages.get(stage, 0.0) for stage in part.stages) for name, part in PARTS.items()}
-    return Measured(n_rows, Size(numbers["entries"], int(numbers.get("workers", 1))), seconds)
+    return Measured(Size(n_rows, numbers["entries"], int(numbers.get("workers", 1))), seconds)
 
 
 def fitted_lines(runs: Sequence[Measured]) -> dict[str, Line]:
     """Return the lines of all parts that fit runs best, in proportion to their times."""
-    return {name: _line(runs, name, part.unit) for name, part in PARTS.items()}
+    return {name: _line(runs, name, part) for name, part in PARTS.items()}
 
 
-def _line(runs: Sequence[Measured], name: str, unit: str) -> Line:
-    work = np.array([WORK[unit](run.size) for run in runs])
+def _line(runs: Sequence[Measured], name: str, part: Part) -> Line:
+    times, work = (np.array([count(run.size) for run in runs]) for count in (TIMES[part.each], WORK[part.unit]))
     seconds = np.array([run.seconds[name] for run in runs])
     tolerance = np.maximum(seconds, LEAST_SECONDS)
     if np.ptp(work) == 0:  # nothing tells it from what is fixed
         work = np.zeros_like(work)
     unit_work = max(work.max(), 1.0)  # columns of about the same size
-    design = np.stack([np.ones_like(work), work / unit_work], axis=1) / tolerance[:, None]
+    design = np.stack([times, work / unit_work], axis=1) / tolerance[:, None]
     (fixed, rate), _ = nnls(design, seconds / tolerance)
-    return Line(float(fixed), float(rate / unit_work), unit)
+    return Line(float(fixed), float(rate / unit_work), part.unit, part.each)
 
 
 def table_of_lines(lines: dict[str, Line], runs: Sequence[Measured], shape: Shape, way: str) -> Table:
     """Return the lines of a way to fit, also in the units of the work, and what they are wrong by in each run."""
     left = f"{len(runs) - 2} left to check them" if len(runs) > 2 else "none left to check them"
     table = Table(title=f"Seconds on {way}, lines of two numbers through {len(runs)} runs, {left}: fitted - measured")
-    for title in ("part", "fixed, s", "ns / (Q K V)", "ns a unit", "unit", *(run.label for run in runs)):
-        table.add_column(title, justify="left" if title in ("part", "unit") else "right")
+    titles = ("part", "fixed, s", "for each", "ns / (Q K V)", "ns a unit", "unit")
+    for title in (*titles, *(run.label for run in runs)):
+        table.add_column(title, justify="left" if title in ("part", "for each", "unit") else "right")
     tables = shape.n_clusters * shape.n_topics * shape.n_features
     for name, line in lines.items():
         errors = (_error(line(run.size), run.seconds[name]) for run in runs)
         rates = f"{1e9 * line.fixed / tables:.3g}", f"{1e9 * line.rate:.3g}"
-        table.add_row(name, f"{line.fixed:.1f}", *rates, line.unit, *errors)
+        table.add_row(name, f"{line.fixed:.3g}", line.each, *rates, line.unit, *errors)
     whole = (_error(sum(line(run.size) for line in lines.values()), sum(run.seconds.values())) for run in runs)
-    table.add_row("whole", f"{sum(line.fixed for line in lines.values()):.1f}", "", "", "", *whole)
+    largest = max(run.size for run in runs)
+    fixed = sum(line.fixed * TIMES[line.each](largest) for line in lines.values())
+    table.add_row("whole", f"{fixed:.1f}", f"fit of {largest.n_rows:,}", "", "", "", *whole)
     return table
 
 
@@ -196,8 +209,8 @@ class Carried(NamedTuple):
 
 def carried(n_rows: int, n_workers: int, lines: dict[str, Line], shape: Shape, overhead: Overhead) -> Carried:
     """Return what the model says of so many rows on so many workers."""
-    size = Size(n_rows * ENTRIES_A_ROW, n_workers)
-    n_blocks = -(-n_rows // block_size(n_rows, "greedy"))
+    size = Size(n_rows, n_rows * ENTRIES_A_ROW, n_workers)
+    n_blocks = size.n_blocks
     hops = np.log2(n_workers + 1)  # a value is fetched from those that have it already
     fixed = sum(line(size._replace(n_entries=0)) for line in lines.values())
     n_tasks, n_rounds = _tasks(n_rows, n_workers, n_blocks, shape)

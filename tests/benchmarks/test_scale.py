@@ -30,14 +30,14 @@ TRUTH = {
     "topics of a sample": Line(7.0, 0.0, "nothing"),
     "topics of all rows": Line(0.5, 1.5e-6, "entry"),
     "starts on a sample": Line(4.0, 20.0, "round of starts"),
-    "search of all rows": Line(3.0, 4e-7, "entry"),
+    "search of all rows": Line(0.2, 4e-7, "entry", "block"),
     "end": Line(6.0, 5e-8, "entry"),
 }
 
 
 def run_of(n_rows, n_workers=1):
-    size = Size(81 * n_rows, n_workers)
-    return Measured(n_rows, size, {name: line(size) for name, line in TRUTH.items()})
+    size = Size(n_rows, 81 * n_rows, n_workers)
+    return Measured(size, {name: line(size) for name, line in TRUTH.items()})
 
 
 def test_every_part_has_a_line():
@@ -60,7 +60,13 @@ def test_a_part_that_takes_no_time_is_fitted_by_none():
 def test_what_stops_growing_is_not_carried_on():
     runs = [run_of(n_rows) for n_rows in (100_000, 300_000, 1_000_000)]
     line = fitted_lines(runs)["main directions"]
-    assert line(Size(81e9)) == pytest.approx(1.0 + 9e-7 * 40_000_000)
+    assert line(Size(10**9, 81e9)) == pytest.approx(1.0 + 9e-7 * 40_000_000)
+
+
+def test_the_tables_of_the_search_are_made_once_a_block():
+    line, sizes = TRUTH["search of all rows"], [Size(n_rows, 0) for n_rows in (100_000, 300_000, 1_000_000, 10**9)]
+    assert [size.n_blocks for size in sizes] == [25, 65, 64, 64]
+    assert [line(size) for size in sizes] == pytest.approx([5.0, 13.0, 12.8, 12.8])
 
 
 def test_on_one_worker_starts_cannot_be_told_from_what_is_fixed():
@@ -87,7 +93,7 @@ def test_runs_without_stages_are_not_fitted():
     assert measured(100_000, {"clock": 3.0, "entries": 8_100_000}) is None
     numbers = {"stages": {"before": 1.0, "directions": 2.0, "groups": 3.0}, "entries": 10, "workers": 2}
     found = measured(100_000, numbers)
-    assert found.size == Size(10, 2)
+    assert found.size == Size(100_000, 10, 2)
     assert (found.seconds["before"], found.seconds["main directions"], found.seconds["end"]) == (1.0, 5.0, 0.0)
 
 
