@@ -37,6 +37,26 @@ def test_the_first_names_of_both_sides_are_shown(mmpca_command, tmp_path):
     assert re.search(r"rows +have no names", mmpca_command("inspect", path, "-q", 2, "-k", 2).out)
 
 
+def test_without_numbers_a_small_table_is_judged_by_what_it_can_have(mmpca_command, tmp_path):
+    path = tmp_path / "sites.csv"
+    path.write_text("site,oak,ash\nhill,3,1\nlake,0,12\nbog,14,1\n")
+    done = mmpca_command("inspect", path)
+    assert done.code == 0, done.out
+    assert "with 3 clusters and 2 topics" in done.out
+    asked = mmpca_command("inspect", path, "-q", 8)
+    assert asked.code == 1
+    assert "8 clusters need as many rows" in asked.out
+
+
+def test_a_table_of_three_columns_is_told_to_be_read_as_triples(mmpca_command, tmp_path):
+    path = tmp_path / "sites.csv"
+    path.write_text("site,habitat,oak\ns1,wood,3\ns2,wood,12\n")
+    told = mmpca_command("inspect", path).out
+    assert "Read as triples" in told
+    assert "'habitat' for the feature" in told
+    assert "cannot be told" in told
+
+
 def with_scale(X):
     rng = np.random.default_rng(0)
     return np.rint(X / X.sum(axis=1, keepdims=True) * (10_000 + rng.integers(-20, 20, (len(X), 1)))).astype(int)
@@ -135,7 +155,7 @@ def test_the_command_names_ailment_and_remedy_and_leaves_with_1(mmpca_command, t
     (tmp_path / "sites.csv").write_text("site,a,b,c\nhill,3,1,0\nsea,0,0,0\nlake,0,2,5\n")
     done = mmpca_command("inspect", tmp_path / "sites.csv", "-q", 2, "-k", 2)
     assert done.code == 1
-    assert "error: 1 rows have no counts, the first of them row 1" in done.out
+    assert "error: Row 1 has no counts: no cluster fits" in done.out
     assert "→ Leave them out: mmpca fit --drop-empty." in done.out
     assert "A fit would be refused." in done.out
 

@@ -71,7 +71,16 @@ def test_an_interruption_before_the_first_cell_says_what_is_kept(
 def test_a_store_of_another_seed_is_refused(selected, mmpca_command, studio):
     other = mmpca_command("select", studio / "X.mtx", *GRID, "--store", studio / "store", "--seed", 5)
     assert other.code == 1
-    assert "belongs to another search: its seed is" in other.err
+    assert "belongs to another search: it was made with another random_state" in other.err
+
+
+def test_the_usual_grid_goes_as_far_as_the_data(mmpca_command, tmp_path):
+    path = tmp_path / "sites.csv"
+    path.write_text("site,oak,ash,fir\na,9,1,0\nb,8,0,1\nc,1,9,2\nd,0,7,1\ne,1,0,9\n")
+    done = mmpca_command("select", path, "--json", "--jobs", 1)
+    assert done.code == 0, done.err
+    cells = {(cell["n_clusters"], cell["n_topics"]) for cell in done.json["cells"]}
+    assert cells == {(q, k) for q in (2, 3, 4, 5) for k in (2, 3)}
 
 
 @pytest.mark.parametrize("numbers", ["", "2-", "x", "8-2", "2;4", "-3"])

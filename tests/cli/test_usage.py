@@ -267,7 +267,8 @@ def test_a_bad_file_gets_a_message_and_exit_code_1(mmpca_command, studio, tmp_pa
 def test_a_file_that_is_not_there_gets_a_message(mmpca_command, command, name):
     done = mmpca_command(*command, name)
     assert done.code == 1
-    assert done.err.startswith("error: nothing.mmpca: No such file" if command[0] == "predict" else f"error: {name}: ")
+    missing = "nothing.mmpca" if command[0] == "predict" else name
+    assert done.err.startswith(f"error: {missing}: there is no such file. Check the path")
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"not a model", b"PK\x05\x06" + bytes(18)])
@@ -278,6 +279,15 @@ def test_a_bad_model_gets_a_message(mmpca_command, studio, tmp_path, command, co
     assert done.code == 1
     assert "bad.mmpca: " in done.err
     assert "not a model file" in done.err
+
+
+@pytest.mark.parametrize("number", ["2-4", "0", "few", "-1", "2.5"])
+@pytest.mark.parametrize("option", ["--clusters", "--topics"])
+def test_what_is_no_number_of_clusters_or_topics_is_wrong_usage(mmpca_command, studio, option, number):
+    done = mmpca_command("fit", studio / "X.mtx", "-q", 2, "-k", 2, f"{option}={number}")
+    assert done.code == 2
+    assert f"'{number}' is no whole number of at least 1" in done.err
+    assert "mmpca select" in done.err
 
 
 def test_more_clusters_than_rows_get_a_message(mmpca_command, studio):
@@ -291,7 +301,9 @@ def test_more_clusters_than_rows_get_a_message(mmpca_command, studio):
     [
         (KeyboardInterrupt(), 130, "interrupted: Nothing was written."),
         (MemoryError(), 1, "not enough memory"),
-        (PermissionError(13, "Permission denied", "secret.mtx"), 1, "error: secret.mtx: Permission denied."),
+        (PermissionError(13, "Permission denied", "secret.mtx"), 1, "error: secret.mtx: this is not permitted. Check"),
+        (IsADirectoryError(21, "Is a directory", "cells"), 1, "error: cells: expected a file, but this is a folder."),
+        (FileNotFoundError(2, "Make it first", "cells"), 1, "error: cells: Make it first."),
         (OSError(28, "No space left on device"), 1, "error: No space left on device."),
         (ValueError("[bold]odd[/] text"), 1, "error: [bold]odd[/] text"),
     ],

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from mmpca import MMPCA, engine
+from mmpca.counts import as_counts
 from mmpca.model import searching
-from mmpca.model.costs import Sizes, search_costs, watched
+from mmpca.model.costs import Sizes, search_costs, start_steps, watched
+from mmpca.model.inspection import FIRST_SECONDS, expected_seconds
 from mmpca.stages import QUIET, Stages
+from mmpca.topics.costs import UNIT
 
 
 def names(told):
@@ -109,7 +112,7 @@ def test_a_search_comes_near_its_end_with_every_epoch_and_never_there():
     stages = Stages(told.append, clock=lambda: 0.0)
     stages.expect({"starts": 1.0})
     stages.begin("starts", "starts", 2)
-    tell = watched(None, stages)
+    tell = watched(None, stages, [1.0, 1.0])
     for epoch in range(1, 40):
         for n_done in (50, 100):
             tell(0, engine.Progress(epoch, n_done, 100, 0, -1.0))
@@ -121,12 +124,25 @@ def test_a_search_comes_near_its_end_with_every_epoch_and_never_there():
     assert told[-1].share == pytest.approx((1 + 0.35) / 2)
 
 
+def test_a_start_from_random_labels_counts_for_several_from_k_means():
+    assert start_steps(["kmeans", "random", "anneal", "labels"]) == [1.0, 5.0, 5.0, 1.0]
+    told = []
+    stages = Stages(told.append, clock=lambda: 0.0)
+    stages.expect({"starts": 1.0})
+    stages.begin("starts", "starts", 6)
+    tell = watched(None, stages, [1.0, 5.0])
+    tell(0, engine.Progress(1, 0, 100, 0, -1.0))
+    assert told[-1].share == pytest.approx(0.35 / 6)
+    tell(1, engine.Progress(1, 0, 100, 0, -1.0))
+    assert told[-1].share == pytest.approx((1 + 5 * 0.35) / 6)
+
+
 def test_starts_side_by_side_count_each_for_what_it_has_done():
     told = []
     stages = Stages(told.append, clock=lambda: 0.0)
     stages.expect({"starts": 1.0})
     stages.begin("starts", "starts", 4)
-    tell = watched(None, stages, n_at_once=2)
+    tell = watched(None, stages, [1.0] * 4, n_at_once=2)
     first = engine.Progress(1, 0, 100, 0, -1.0)
     for number, expected in ((0, 0.35), (1, 0.7), (2, 1.7)):
         tell(number, first)
@@ -139,3 +155,18 @@ def test_who_has_no_listener_keeps_the_callback():
 
     assert watched(callback, QUIET) is callback
     assert watched(None, QUIET) is None
+
+
+@pytest.mark.parametrize("is_sampled", [False, True], ids=["all rows", "a sample of them"])
+def test_what_is_told_before_a_fit_is_what_it_plans(X, monkeypatch, is_sampled):
+    if is_sampled:
+        monkeypatch.setattr("mmpca.topics.lda.SEARCH_WORK", 3000)
+        monkeypatch.setattr("mmpca.topics.lda.SEARCH_COVER", 1)
+    planned = {}
+    expect = Stages.expect
+    monkeypatch.setattr(Stages, "expect", lambda stages, costs: planned.update(costs) or expect(stages, costs))
+    MMPCA(4, 3, random_state=0).fit(X, on_stage=lambda stage: None)
+    counts = as_counts(X)
+    assert ("sample" in planned) == is_sampled
+    seconds = UNIT * sum(planned.values())
+    assert expected_seconds(counts, 4, 3) == pytest.approx(FIRST_SECONDS + seconds, rel=0.2 if is_sampled else 1e-9)

@@ -14,7 +14,7 @@ from rich.text import Text
 from mmpca.cli import screen
 from mmpca.cli.guard import REFUSED
 from mmpca.cli.inputs import Data, read_data
-from mmpca.cli.options import InputOptions, TextOptions
+from mmpca.cli.options import USUAL_CLUSTERS, USUAL_TOPICS, InputOptions, TextOptions
 from mmpca.counts import as_counts
 from mmpca.io.table import Names
 from mmpca.model.inspection import Finding, Inspection, inspect_counts
@@ -23,10 +23,20 @@ NAMES_SHOWN, LONGEST_NAME = 5, 24
 STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 
 
-def run(path: Path, *, n_clusters: int, n_topics: int, as_json: bool, how: InputOptions, counting: TextOptions) -> None:
+def run(
+    path: Path,
+    *,
+    n_clusters: int | None,
+    n_topics: int | None,
+    as_json: bool,
+    how: InputOptions,
+    counting: TextOptions,
+) -> None:
     """Read, inspect and tell; leave with code 1 if a fit would be refused."""
     data = read_data(path, how, counting)
     counts = as_counts(data.X, name=str(path), empty_rows="allow")
+    n_clusters = n_clusters or min(USUAL_CLUSTERS, counts.n_rows)
+    n_topics = n_topics or min(USUAL_TOPICS, counts.n_features)
     found = inspect_counts(counts, n_clusters=n_clusters, n_topics=n_topics)
     found = found._replace(findings=found.findings + tuple(_about_names(data)))
     if as_json:
@@ -107,6 +117,12 @@ def _show(console: Console, path: Path, found: Inspection, data: Data, n_cluster
     console.print()
 
 
+def _told_dispersion(index: float) -> str:
+    if index != index:
+        return "cannot be told: that takes two rows with counts, and two features"
+    return f"{index:.3g} times a multinomial's variance, before any clusters"
+
+
 def _summary(found: Inspection, data: Data, n_clusters: int, n_topics: int) -> Table:
     smallest, median, largest = found.row_totals
     table = Table.grid(padding=(0, 2))
@@ -119,7 +135,7 @@ def _summary(found: Inspection, data: Data, n_clusters: int, n_topics: int) -> T
     table.add_row(
         "row totals", f"{smallest:,} to {largest:,}, median {median:,.0f}; largest count {found.largest_count:,}"
     )
-    table.add_row("dispersion", f"{found.overdispersion:.3g} times a multinomial's variance, before any clusters")
+    table.add_row("dispersion", _told_dispersion(found.overdispersion))
     cost = f"about {screen.duration(found.seconds)} on one core, {screen.megabytes(found.megabytes)} above the input"
     table.add_row("a fit", f"with {n_clusters} clusters and {n_topics} topics: {cost}")
     return table

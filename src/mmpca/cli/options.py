@@ -10,6 +10,7 @@ import typer
 
 LARGEST_SEED = 2**32 - 1
 TABLE_ENDINGS = (".csv", ".tsv", ".json", ".parquet")
+USUAL_CLUSTERS, USUAL_TOPICS = 8, 5  # at the most, where nothing is said
 COUNT_ENDINGS = (".mtx", ".mtx.gz", ".npz")
 
 _INPUT, _TEXT, _OUTPUT = "How the input is read", "How texts are counted", "What comes out"
@@ -55,6 +56,15 @@ def check_jobs(value: int) -> int:
     if value == 0:
         raise typer.BadParameter("0 threads do nothing; give 1 or more, or -1 for all cores.")
     return value
+
+
+def whole(value: str) -> int:
+    """Return a number of clusters or topics; refuse what is none, such as a range."""
+    if not (str(value).strip().isdecimal() and int(value) >= 1):  # defaults come as numbers
+        raise typer.BadParameter(
+            f"{value!r} is no whole number of at least 1. To try several, as in 2-8, there is mmpca select."
+        )
+    return int(value)
 
 
 def grid(value: str) -> tuple[int, ...]:
@@ -185,8 +195,32 @@ Ngrams = Annotated[
 Words = Annotated[
     Path | None, typer.Option("--words", help="Count only the words of this file.", rich_help_panel=_TEXT)
 ]
-Clusters = Annotated[int, typer.Option("--clusters", "-q", min=1, help="Number of clusters.")]
-Topics = Annotated[int, typer.Option("--topics", "-k", min=1, help="Number of topics that they share.")]
+Clusters = Annotated[int, typer.Option("--clusters", "-q", parser=whole, metavar="N", help="Number of clusters.")]
+Topics = Annotated[
+    int, typer.Option("--topics", "-k", parser=whole, metavar="N", help="Number of topics that they share.")
+]
+ClustersOrFew = Annotated[
+    int | None,
+    typer.Option(
+        "--clusters",
+        "-q",
+        parser=whole,
+        metavar="N",
+        help="Number of clusters.",
+        show_default=f"{USUAL_CLUSTERS}, or as many as rows",
+    ),
+]
+TopicsOrFew = Annotated[
+    int | None,
+    typer.Option(
+        "--topics",
+        "-k",
+        parser=whole,
+        metavar="N",
+        help="Number of topics that they share.",
+        show_default=f"{USUAL_TOPICS}, or as many as features",
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=LARGEST_SEED, help="Same seed, same result.")]
 Jobs = Annotated[int, typer.Option("--jobs", help="Threads; -1 for all cores.", callback=check_jobs)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.", rich_help_panel=_OUTPUT)]

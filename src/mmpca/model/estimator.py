@@ -264,8 +264,8 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         planned = self._starts(plan.n_starts, place.n_rows, place.n_features, seeds[1])
         stages = Stages(on_stage)
         expect(
-            stages, place, n_clusters=self.n_clusters, n_topics=self.n_topics, algorithm=self.algorithm, plan=plan,
-            refits=self._refits,
+            stages, place, n_clusters=self.n_clusters, n_topics=self.n_topics, algorithm=self.algorithm,
+            kinds=[start.kind for start in planned], patience=plan.patience, refits=self._refits,
         )  # fmt: skip
         learn = partial(self._topics, place, np.random.default_rng(seeds[0]), stages)
         on_epoch = None if checkpoint is None else checkpoint.keep

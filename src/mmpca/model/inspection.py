@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import cycle, islice
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmpca.counts import Counts, transposition_hint
+from mmpca.model.costs import Sizes
 from mmpca.model.dispersion import LARGE_INDEX, overdispersion
-from mmpca.model.starts import auto_plan
+from mmpca.model.searching import SAMPLED_ROWS
+from mmpca.model.searching import expected_costs as search_costs
+from mmpca.model.starts import auto_kinds, auto_plan
+from mmpca.topics.costs import UNIT
+from mmpca.topics.lda import expected_costs as topic_costs
 
 Level = Literal["error", "warning", "note"]
 
@@ -22,10 +28,9 @@ SHORT_SHARE = 0.25
 UNEVEN_FACTOR = 1000
 DOMINANT_SHARE = 0.3
 
-# The model of costs: nanoseconds for each entry of the matrix and topic, all passes and priors together, and for each
-# entry and cluster in one start, all epochs together. Measured on simulated corpora; others may take three times that.
-TOPIC_NANOSECONDS, CLUSTER_NANOSECONDS = 2000.0, 220.0
-MORE_STARTS = 2  # than the patience, in the mean
+# Bytes of a fit above its input: doubles for each feature and each cluster or topic, and bytes for each row; the rows
+# that starts are tried on are copied. Fits of 10,000 to a million rows had somewhat less at their peak.
+TABLES, ROW_BYTES, ENTRY_BYTES = 12, 104, 8
 FIRST_SECONDS = 2.0  # imports and compiled code from disk
 
 
@@ -125,17 +130,20 @@ def pooled_overdispersion(counts: Counts) -> float:
 
 
 def expected_seconds(counts: Counts, n_clusters: int, n_topics: int) -> float:
-    """Return the time that a fit takes on one core, by a simple model: a time for each entry and topic or cluster."""
-    n_starts = auto_plan(counts.n_rows).patience + MORE_STARTS
-    topics = counts.nnz * n_topics * TOPIC_NANOSECONDS
-    starts = counts.nnz * n_clusters * CLUSTER_NANOSECONDS * n_starts
-    return FIRST_SECONDS + (topics + starts) * 1e-9
+    """Return the time that a fit takes on one core, by the costs of its stages; hard data take a few times that."""
+    plan = auto_plan(counts.n_rows)
+    kinds = auto_kinds(counts.n_rows, n_clusters * n_topics * counts.n_features)
+    planned = list(islice(cycle(kinds), plan.n_starts))
+    sizes = Sizes(counts.nnz, counts.n_features, n_clusters, n_topics)
+    search = search_costs(sizes, counts.n_rows, planned, plan.patience)
+    return FIRST_SECONDS + UNIT * (sum(topic_costs(counts, n_topics).values()) + sum(search.values()))
 
 
 def expected_megabytes(counts: Counts, n_clusters: int, n_topics: int) -> float:
-    """Return the memory of a fit above its input: tables of features by clusters and topics, and rows by topics."""
-    tables = counts.n_features * (6 * n_clusters + 8 * n_topics) + counts.n_rows * (2 * n_topics + n_clusters)
-    return (8 * tables + 12 * counts.nnz) / 1e6
+    """Return the memory of a fit above its input: tables of features, numbers of rows, and rows that are copied."""
+    tables = 8 * TABLES * counts.n_features * (n_clusters + n_topics)
+    n_copied = counts.nnz * min(1.0, SAMPLED_ROWS / counts.n_rows)
+    return (tables + ROW_BYTES * counts.n_rows + ENTRY_BYTES * n_copied) / 1e6
 
 
 # --- findings ---------------------------------------------------------------------------------------------------
@@ -145,7 +153,8 @@ def _sizes(case: _Case) -> Iterator[Finding]:
     counts = case.counts
     if case.n_clusters > counts.n_rows:
         message = f"{case.n_clusters} clusters need as many rows, but there are {counts.n_rows}."
-        yield Finding("error", "few rows", message, "Ask for fewer clusters or give more rows.")
+        turned = " If the rows are features, add --transpose." if counts.n_features >= case.n_clusters else ""
+        yield Finding("error", "few rows", message, f"Ask for fewer clusters or give more rows.{turned}")
     if case.n_topics > counts.n_features:
         message = f"{case.n_topics} topics need as many features, but there are {counts.n_features}."
         yield Finding("error", "few features", message, "Ask for fewer topics or give more features.")
@@ -154,7 +163,8 @@ def _sizes(case: _Case) -> Iterator[Finding]:
 def _empty(case: _Case) -> Iterator[Finding]:
     empty = np.flatnonzero(case.rows == 0)
     if empty.size:
-        message = f"{empty.size:,} rows have no counts, the first of them row {empty[0]}: no cluster fits them."
+        which = f"Row {empty[0]} has" if empty.size == 1 else f"{empty.size:,} rows, first row {empty[0]}, have"
+        message = f"{which} no counts: no cluster fits them."
         yield Finding("error", "empty rows", message, "Leave them out: mmpca fit --drop-empty.")
     n_columns = int((case.columns == 0).sum())
     if n_columns:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +12,8 @@ from mmpca import engine
 from mmpca.counts import Counts, no_rows
 from mmpca.engine.bound import Array
 from mmpca.model import starts
-from mmpca.model.costs import Sizes, search_costs, watched
-from mmpca.model.starts import Algorithm, Callback, Labels, Outcome, Plan, Start
+from mmpca.model.costs import Sizes, search_costs, start_steps, watched
+from mmpca.model.starts import Algorithm, Callback, Labels, Outcome, Start
 from mmpca.places import ForRows, Here, Place, Rows, joined
 from mmpca.stages import QUIET, Stages
 from mmpca.topics import topic_shares
@@ -72,7 +72,7 @@ def search(
         each round of starts.
     """
     watch = watch or Watch()
-    if not are_many(place, common.algorithm):
+    if not _are_many(place.n_rows, common.algorithm):
         return _try(place, np.arange(place.n_rows), common, planned, patience, watch)
     if planned[0].labels is not None:
         return _go_on(place, common, planned[0], [], watch)
@@ -102,7 +102,7 @@ def _try(place: Place, some: Rows, common: Common, planned: list[Start], patienc
         stages.begin("shares", SHARES_TEXT)
         shares = place.keep(joined(place, shares_of, some, shared=(common.beta, common.alpha, shares_tol(len(some)))))
     kept, outcomes = place.keep(common), list[Outcome]()
-    _begin_starts(stages, planned, patience)
+    steps = _begin_starts(stages, planned, patience)
     while (n_next := starts.n_needed([one.bound for one in outcomes], patience, len(planned))) > 0:
         following = planned[len(outcomes) : len(outcomes) + n_next]
         asked = [(some, kept, [start], 1, shares) for start in following]
@@ -112,7 +112,7 @@ def _try(place: Place, some: Rows, common: Common, planned: list[Start], patienc
             if not outcomes:
                 raise
             return Searched(outcomes, is_interrupted=True)
-        stages.reach(len(outcomes))
+        stages.reach(sum(steps[: len(outcomes)]))
     return Searched(outcomes, is_interrupted=False)
 
 
@@ -146,13 +146,13 @@ def search_rows(
             rows, common.beta, prior=common.alpha, tol=shares_tol(rows.n_rows), n_threads=n_threads, stages=stages
         )
     task = starts.Task(rows, *common, shares=shares)
-    _begin_starts(stages, planned, patience)
+    steps = _begin_starts(stages, planned, patience)
     n_at_once = starts.n_side_by_side(rows.n_rows, len(planned), n_threads)
 
     def on_start(number: int) -> None:
-        stages.reach(max(0, number + 1 - n_at_once), f"start {number + 1}: first labels")
+        stages.reach(sum(steps[: max(0, number + 1 - n_at_once)]), f"start {number + 1}: first labels")
 
-    told = watched(callback, stages, n_at_once=n_at_once)
+    told = watched(callback, stages, steps, n_at_once=n_at_once)
     searches = starts.Searches(task, planned, patience, told, on_start)
     outcomes = searches.run(n_threads)
     return Searched(outcomes, searches.interrupted)
@@ -172,7 +172,7 @@ def _go_on(place: Place, common: Common, start: Start, before: list[Outcome], wa
     """Search all rows from given labels."""
     number = len(before)
     watch.stages.begin("search", "all rows, clusters")
-    callback = watched(watch.callback, watch.stages, of_all=True)
+    callback = watched(watch.callback, watch.stages)
 
     def tell(progress: engine.Progress) -> bool:
         return callback is not None and bool(callback(number, progress))
@@ -187,30 +187,52 @@ def _go_on(place: Place, common: Common, start: Start, before: list[Outcome], wa
 # --- how far it is ----------------------------------------------------------------------------------------------
 
 
-def are_many(place: Place, algorithm: Algorithm) -> bool:
+def _are_many(n_rows: int, algorithm: Algorithm) -> bool:
     """Tell whether starts are tried on some of the rows."""
-    return place.n_rows > SAMPLED_ROWS and algorithm == "greedy"
+    return n_rows > SAMPLED_ROWS and algorithm == "greedy"
 
 
 def expect(
-    stages: Stages, place: Place, *, n_clusters: int, n_topics: int, algorithm: Algorithm, plan: Plan, refits: bool
+    stages: Stages,
+    place: Place,
+    *,
+    n_clusters: int,
+    n_topics: int,
+    algorithm: Algorithm,
+    kinds: Sequence[str],
+    patience: int,
+    refits: bool,
 ) -> None:
-    """Plan the stages that follow the topics, with their costs."""
-    if not stages.is_heard:
-        return
-    sizes = Sizes(_count_entries(place), place.n_features, n_clusters, n_topics)
-    sampled = SAMPLED_ROWS / place.n_rows if are_many(place, algorithm) else None
-    stages.expect(search_costs(sizes, _n_likely(*plan), sampled=sampled, is_refitted=refits))
+    """Plan the stages that follow the topics, with their costs; `kinds` are those of the starts that are planned."""
+    if stages.is_heard:
+        sizes = Sizes(_count_entries(place), place.n_features, n_clusters, n_topics)
+        stages.expect(expected_costs(sizes, place.n_rows, kinds, patience, algorithm=algorithm, refits=refits))
 
 
-def _begin_starts(stages: Stages, planned: list[Start], patience: int) -> None:
-    """Tell that the starts begin: at least as many as the patience asks for, or all that are planned."""
-    n_likely = _n_likely(len(planned), patience)
-    stages.begin("starts", "start 1: first labels", n_likely, is_sure=n_likely == len(planned))
+def expected_costs(
+    sizes: Sizes,
+    n_rows: int,
+    kinds: Sequence[str],
+    patience: int,
+    *,
+    algorithm: Algorithm = "greedy",
+    refits: bool = True,
+) -> dict[str, float]:
+    """Return the costs of the stages that follow the topics."""
+    sampled = SAMPLED_ROWS / n_rows if _are_many(n_rows, algorithm) else None
+    n_steps = sum(start_steps(kinds[: _n_likely(len(kinds), patience)]))
+    return search_costs(sizes, n_steps, sampled=sampled, is_refitted=refits)
+
+
+def _begin_starts(stages: Stages, planned: list[Start], patience: int) -> list[float]:
+    """Tell that the starts begin, as many as are likely, and return the steps of all that are planned."""
+    steps, n_likely = start_steps([start.kind for start in planned]), _n_likely(len(planned), patience)
+    stages.begin("starts", "start 1: first labels", sum(steps[:n_likely]), is_sure=n_likely == len(planned))
+    return steps
 
 
 def _n_likely(n_starts: int, patience: int) -> int:
-    """Return after how many starts the patience may end."""
+    """Return after how many starts the patience may end: at least as many as it asks for."""
     return min(n_starts, patience + 1)
 
 

@@ -1,18 +1,26 @@
 """What learning topics costs, stage by stage, before it begins: to tell how long it will take.
 
 A unit is an entry times a topic in a pass of EM, about seven nanoseconds of one thread. The other numbers are
-multiples that were measured on 100,000 rows of 50,000 features with 30 topics.
+multiples that were measured on 100,000 rows of 50,000 features with 30 topics; where all topics fit into the cache of a
+processor, all of it takes less.
 """
 
 from __future__ import annotations
 
 from mmpca.topics.spectral import N_PASSES, SPARE_DIRECTIONS
 
+UNIT = 7e-9  # seconds
+SMALL_TABLE, SMALL_PACE = 500_000, 0.4  # topics times features, and what these take of the time of more
 DIRECTION = 1.7  # an entry times a direction, in a pass
 SCORE = 2.1  # an entry times a topic, for each prior
 REFINING = 6.7  # an entry times a topic, in a pass over all rows
-USUAL_PASSES = 150  # of EM, where it may settle
-USUAL_SEARCH = 400  # passes of all runs that choose the prior
+USUAL_PASSES = 200  # of EM, where it may settle
+USUAL_SEARCH = 550  # passes of all runs that choose the prior
+
+
+def pace(n_features: int, n_topics: int) -> float:
+    """Return what the stages of topics of this size take, as a share of the costs below."""
+    return SMALL_PACE if n_features * n_topics <= SMALL_TABLE else 1.0
 
 
 def of_whole(n_entries: int, n_topics: int) -> dict[str, float]:

@@ -178,21 +178,21 @@ def _fit_at(place: Place, n_topics: int, rng: np.random.Generator, settings: Set
     entries = joined(place, row_entries, every)  # (N,)
     totals = place.total(column_totals, every)
     is_present = totals > 0
-    n_entries = max(SEARCH_WORK // n_topics, SEARCH_COVER * int(is_present.sum()))
-    some = sampled(entries, n_entries, rng)
+    some = sampled(entries, _search_entries(n_topics, is_present), rng)
+    tried = _Tried(n_topics, is_present, settings, int(totals.max()))
+    n_entries, n_scored = int(entries.sum()), int(entries[some].sum())
     if len(some) == place.n_rows:
-        run.stages.expect(costs.of_whole(int(entries.sum()), n_topics))
+        run.stages.expect(_of_whole(n_entries, tried))
         run.stages.begin("prior", *CHOOSING, is_sure=False)
         whole: LDAFit = place.together(_fit_whole, some, n_topics, is_present, settings, rng, run)
         return whole
-    tried = _Tried(n_topics, is_present, settings, int(totals.max()))
     is_grouped = n_topics > 1 and place.n_rows >= 2 * len(some)
-    run.stages.expect(_expected(entries, some, tried, is_grouped=is_grouped))
+    run.stages.expect(_expected(n_entries, n_scored, tried, is_grouped=is_grouped))
     if is_grouped:
         grouped = _grouped(place, some, entries, totals, tried, rng, run)
         if grouped is not None:
             return grouped._replace(beta=_refined(place, grouped, tried, GROUPED_PASSES, run.stages))
-        run.stages.expect(_expected(entries, some, tried, is_grouped=False))
+        run.stages.expect(_expected(n_entries, n_scored, tried, is_grouped=False))
     run.stages.begin("prior", *CHOOSING, is_sure=False)
     first, rng = place.together(_fit_first, some, tried, rng, run)  # that of the caller may be a copy elsewhere
     larger = sampled(entries, FINAL_WORK // n_topics, rng)
@@ -332,15 +332,39 @@ def _sample_limits(n_entries: int, tried: _Tried) -> Limits:
     return affordable(limits, n_entries * tried.n_topics, FINAL_EFFORT)
 
 
-def _expected(entries: NDArray[np.int64], some: Rows, tried: _Tried, *, is_grouped: bool) -> dict[str, float]:
-    """Return the expected costs of the stages where `some` rows choose the prior."""
-    n_entries, n_scored, n_topics = int(entries.sum()), int(entries[some].sum()), tried.n_topics
+def expected_costs(rows: Counts, n_topics: int) -> dict[str, float]:
+    """Return what the stages of :func:`fit_lda` cost, before it begins, in the unit of `mmpca.topics.costs`."""
+    tried = _Tried(n_topics, rows.column_totals() > 0, Settings(), 1)
+    n_scored = _search_entries(n_topics, tried.is_present)
+    if rows.nnz <= n_scored:
+        return _of_whole(rows.nnz, tried)
+    return _expected(rows.nnz, n_scored, tried, is_grouped=n_topics > 1 and rows.nnz >= 2 * n_scored)
+
+
+def _search_entries(n_topics: int, is_present: NDArray[np.bool_]) -> int:
+    """Return how many entries the rows have that choose the prior."""
+    return max(SEARCH_WORK // n_topics, SEARCH_COVER * int(is_present.sum()))
+
+
+def _paced(found: dict[str, float], tried: _Tried) -> dict[str, float]:
+    pace = costs.pace(tried.is_present.size, tried.n_topics)
+    return {name: pace * cost for name, cost in found.items()}
+
+
+def _of_whole(n_entries: int, tried: _Tried) -> dict[str, float]:
+    """Return the expected costs of the stages where all rows choose the prior."""
+    return _paced(costs.of_whole(n_entries, tried.n_topics), tried)
+
+
+def _expected(n_entries: int, n_scored: int, tried: _Tried, *, is_grouped: bool) -> dict[str, float]:
+    """Return the expected costs of the stages where rows of `n_scored` entries choose the prior."""
+    n_topics = tried.n_topics
     n_sampled = max(1, min(n_entries, FINAL_WORK // n_topics))
     n_passes, n_refining = _sample_limits(n_sampled, tried).max_passes, GROUPED_PASSES
     before = costs.of_directions(min(n_entries, GROUPED_ENTRIES), n_scored, n_topics, len(tried.grid))
     if not is_grouped:
         before, n_refining = costs.of_first(n_scored, n_topics), REFINING_PASSES if n_sampled < n_entries else 0
-    return before | costs.of_sample(n_sampled, n_passes, n_entries, n_refining, n_topics)
+    return _paced(before | costs.of_sample(n_sampled, n_passes, n_entries, n_refining, n_topics), tried)
 
 
 def _begin_sample(stages: Stages, n_entries: int, tried: _Tried) -> None:

@@ -7,8 +7,8 @@ from mmpca.cli import options
 
 def inspect(
     input: options.Input,
-    clusters: options.Clusters = 8,
-    topics: options.Topics = 5,
+    clusters: options.ClustersOrFew = None,
+    topics: options.TopicsOrFew = None,
     json: options.Json = False,
     format: options.FormatOption = None,
     row_names: options.RowNames = None,

@@ -19,20 +19,35 @@ class Criterion(StrEnum):
     icl = "icl"
 
 
-def check_numbers(value: str) -> str:
+def check_numbers(value: str | None) -> str | None:
     """Refuse what is no list of numbers; the numbers themselves are checked with the rest of the grid."""
-    options.grid(value)
+    if value is not None:
+        options.grid(value)
     return value
 
 
 def select(
     input: options.Input,
     clusters: Annotated[
-        str, typer.Option("--clusters", "-q", help="Numbers to try: 2-8, or 2,4,8.", callback=check_numbers)
-    ] = "2-8",
+        str | None,
+        typer.Option(
+            "--clusters",
+            "-q",
+            help="Numbers to try: 2-8, or 2,4,8.",
+            callback=check_numbers,
+            show_default=f"2-{options.USUAL_CLUSTERS}, or up to the number of rows",
+        ),
+    ] = None,
     topics: Annotated[
-        str, typer.Option("--topics", "-k", help="Numbers to try: 2-5, or 2,4,8.", callback=check_numbers)
-    ] = "2-5",
+        str | None,
+        typer.Option(
+            "--topics",
+            "-k",
+            help="Numbers to try: 2-5, or 2,4,8.",
+            callback=check_numbers,
+            show_default=f"2-{options.USUAL_TOPICS}, or up to the number of features",
+        ),
+    ] = None,
     criterion: Annotated[
         Criterion, typer.Option("--criterion", help="What decides; larger is better.")
     ] = Criterion.predictive,
@@ -97,8 +112,8 @@ def select(
     run(
         input,
         parameters={
-            "n_clusters": options.grid(clusters),
-            "n_topics": options.grid(topics),
+            "n_clusters": None if clusters is None else options.grid(clusters),
+            "n_topics": None if topics is None else options.grid(topics),
             "criterion": criterion.value,
             "store": store,
             "n_resamples": resamples,
