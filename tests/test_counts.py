@@ -2,6 +2,7 @@
 
 import re
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -649,3 +650,15 @@ def test_entries_beyond_the_range_of_32_bits_are_found(tmp_path):
     kernels.fold_in(large, np.arange(1, large.n_rows), beta_rows, 1.0, 1e-9, 100, gamma)
     kernels.fold_in(EXPECTED, np.arange(EXPECTED.n_rows), beta_rows, 1.0, 1e-9, 100, alone)
     np.testing.assert_array_equal(gamma[1:], alone)
+
+
+@pytest.mark.parametrize("X", ["counts.npz", Path("counts.npz")], ids=["str", "path"])
+def test_a_path_is_told_where_it_is_read(X):
+    with pytest.raises(CountsError, match=r"it is 'counts.npz'. Read a file with mmpca.io.read_counts"):
+        as_counts(X)
+
+
+@pytest.mark.parametrize("X", [["sun and sea", "sun"], ("a.npz", "b.npz")], ids=["list", "tuple"])
+def test_texts_are_told_where_they_are_counted(X):
+    with pytest.raises(CountsError, match=r"list of texts. Count their words with mmpca.text.CountTexts"):
+        as_counts(X)

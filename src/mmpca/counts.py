@@ -5,6 +5,7 @@ the compiled kernels read. What is not a count is refused here, with its place, 
 again.
 """
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from reprlib import repr as short_repr
@@ -278,6 +279,7 @@ def _counts(csr: sparse.csr_array) -> Counts:
 
 def _as_matrix(X: Any, name: str) -> Any:
     """Return `X` as a sparse or dense matrix of real numbers."""
+    _check_no_text(X, name)
     matrix: Any = X if sparse.issparse(X) else _frame_or_array(X, name)
     _check_shape(matrix.shape, name)
     kind = matrix.dtype.kind
@@ -288,11 +290,25 @@ def _as_matrix(X: Any, name: str) -> Any:
     if kind in "UST":
         raise CountsError(
             f"{name} must hold numbers, but its type is {matrix.dtype}. Convert digits with "
-            f"{name}.astype(float), and count words with scikit-learn's CountVectorizer."
+            f"{name}.astype(float), and count words with mmpca.text.CountTexts."
         )
     if kind not in "biuf":
         raise TypeError(f"{name} must hold numbers, but its type is {matrix.dtype}. Give the counts themselves.")
     return matrix
+
+
+def _check_no_text(X: Any, name: str) -> None:
+    """Refuse paths and texts, which are read and counted elsewhere."""
+    if isinstance(X, str | os.PathLike):
+        raise CountsError(
+            f"{name} must be a matrix of counts, but it is {short_repr(os.fspath(X))}. Read a file with "
+            "mmpca.io.read_counts(path).X."
+        )
+    if isinstance(X, list | tuple) and X and isinstance(X[0], str):
+        raise CountsError(
+            f"{name} must be a matrix of counts, but it is a list of texts. Count their words with "
+            "mmpca.text.CountTexts; read files with mmpca.io.read_counts."
+        )
 
 
 def _frame_or_array(X: Any, name: str) -> Any:

@@ -25,6 +25,13 @@ def test_the_same_names_in_another_order_are_matched(table, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_labels_that_are_no_text_are_refused_by_name(tmp_path):
+    path = tmp_path / "photo.jpg"
+    path.write_bytes(b"one\n\xff\xd8\x80")
+    with pytest.raises(InputFileError, match=r"photo.jpg, line 2: expected UTF-8 text"):
+        read_labels(path, None)
+
+
 def test_names_of_which_none_is_known_go_by_order_with_a_note(table, capsys):
     path = table("x", "y", "z")
     assert read_labels(path, NAMES) == ["X", "Y", "Z"]

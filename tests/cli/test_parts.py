@@ -203,7 +203,7 @@ def test_a_file_that_a_worker_does_not_find_is_named(mmpca_command, scheduler, p
     refused = mmpca_command("fit", parts[0], missing, *FIT, "--scheduler", scheduler)
     assert refused.code == 1
     assert f"{missing}: there is no such file on" in refused.err
-    assert "All workers need to see the files under the same path" in refused.err
+    assert "all workers of a cluster need to see the files under the same one" in refused.err
 
 
 def test_no_scheduler_and_no_dask_are_told_with_the_remedy(mmpca_command, parts, monkeypatch):

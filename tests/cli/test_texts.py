@@ -175,10 +175,12 @@ def test_words_are_chosen_by_the_options(mmpca_command, reports, tmp_path):
         (lambda path: path.write_text("a b c\n"), ["--text"], "vocabulary"),
         (lambda path: path.write_text("id,text\n1,one\n2\n"), ["--text-column", "text"], "expected 2 fields"),
         (lambda path: path.write_text("id,text\n1,one\n"), ["--text-column", "story"], "story"),
-        (lambda path: path.write_text("one two\n"), ["--text", "--stop-words", "nosuch.txt"], "nosuch.txt"),
-        (lambda path: path.write_text("one two\n"), ["--text", "--min-rows", "5"], ""),
+        (lambda path: path.write_text("one two\n"), ["--text", "--stop-words", "nosuch.txt"], "Give english, or"),
+        (lambda path: path.write_text("one two\n"), ["--text", "--min-rows", "5"], "there are 1 texts"),
+        (lambda path: path.write_text("one\ntwo\n"), ["--text", "--min-rows", "2"], "No word of the 2 texts is left"),
+        (lambda path: path.write_text("1,2\n"), ["--min-rows", "2"], "--min-rows is for texts"),
     ],
-    ids=["empty folder", "empty", "bytes", "no words", "ragged", "no column", "no stop words", "all pruned"],
+    ids=["empty folder", "empty", "bytes", "no words", "ragged", "no column", "no list", "few", "pruned", "counts"],
 )
 def test_texts_that_cannot_be_read_get_a_message(mmpca_command, tmp_path, make, options, message):
     path = tmp_path / "input"

@@ -160,7 +160,7 @@ def test_a_checkpoint_is_known_however_the_rows_are_divided(X, where, tmp_path, 
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda X: [], TypeError, "X must be a dask array of row blocks, a list of blocks"),
+        (lambda X: [], ValueError, "at least one block of rows, but the list is empty"),
         (lambda X: X, TypeError, "X must be a dask array of row blocks"),
         (lambda X: [X, X[:, :900]], CountsError, "block 0 has [0-9]+ and block 1 has 900"),
         (lambda X: [X, -X], CountsError, "block 1 of X"),
@@ -183,6 +183,11 @@ def test_columns_in_blocks_are_refused(X, options):
 def test_another_algorithm_is_refused(X, blocks, options):
     with pytest.raises(ValueError, match="algorithm must be 'greedy' for rows in parts, but it is 'vbem'"):
         fit(MMPCA(**options, algorithm="vbem"), blocks(X, 2))
+
+
+def test_what_is_no_model_is_refused(X):
+    with pytest.raises(TypeError, match=r"model must be an MMPCA such as MMPCA\(8, 5\), but it is the class itself"):
+        fit(MMPCA, [X])
 
 
 def test_empty_blocks_are_passed_over(X):

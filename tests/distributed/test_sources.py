@@ -112,12 +112,12 @@ def test_files_of_other_features_are_refused(small, crew, tmp_path):
     paths = [tmp_path / "a.npz", tmp_path / "b.npz"]
     for path, names in zip(paths, (NAMES, NAMES[::-1]), strict=True):
         write_counts(path, CountTable(small, None, names, []))
-    with pytest.raises(CountsError, match="the names in block 1 are not those in block 0"):
+    with pytest.raises(CountsError, match=r"the names in .*b.npz are not those in .*a.npz"):
         load(paths, crew)
 
 
 def test_faults_of_files_name_them(small, crew, tmp_path):
-    with pytest.raises(InputFileError, match=r"nowhere.npz: there is no such file on .*under the same path"):
+    with pytest.raises(InputFileError, match=r"nowhere.npz: there is no such file on .*Check the path"):
         load([tmp_path / "nowhere.npz"], crew)
     path = tmp_path / "holes.npz"
     write_counts(path, CountTable(sparse.csr_array(np.diag([1, 0, 2])), None, None, []))

@@ -196,6 +196,14 @@ def test_triples_in_all_their_forms(tmp_path, monkeypatch, has_arrow, text):
     assert_counts(read_counts(path), ["x", "y"], ["a", "b", "c"], ["1 stored zero entry was dropped."])
 
 
+def test_triples_that_are_guessed_are_told(tmp_path):
+    path = write(tmp_path / "X.csv", "page,lemma,amount\n1,sun,1\n1,sea,2\n2,sun,4\n")
+    (note,) = read_counts(path).notes
+    assert note.startswith("Read as triples, a line for each entry: 'page' for the row, 'lemma' for the feature")
+    assert read_counts(path, format="triples").notes == []
+    assert read_counts(path, columns=["page", "lemma", "amount"]).notes == []
+
+
 def test_columns_make_a_table_triples(tmp_path):
     path = write(tmp_path / "X.csv", "page,lemma,amount\n1,7,1\n1,8,2\n2,7,4\n")
     assert detect_format(path) == "table"

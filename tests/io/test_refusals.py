@@ -172,11 +172,11 @@ BAD_TABLES = {
     "negative": (b"id,a,b\nx,1,-2\n", ["line 2", "column 3 (b)", "-2"]),
     "fraction": (b"id,a,b\nx,1,2\ny,0.25,2\n", ["line 3", "column 2 (a)", "0.25"]),
     "NaN": (b"id,a,b\nx,1,nan\n", ["line 2", "NaN"]),
-    "NA": (b"id,a,b\nx,1,NA\n", ["line 2", "'NA'"]),
+    "NA": (b"id,a,b\nx,1,NA\n", ["line 2", "'NA'", "Write 0 where nothing was counted"]),
     "empty field": (b"id,a,b\nx,1,\n", ["line 2", "field is empty", "Write 0"]),
     "too large": (b"id,a,b\nx,1,3000000000\n", ["line 2", "3000000000"]),
     "Python's underscores": (b"id,a,b\nx,1,1_000\n", ["line 2", "'1_000'"]),
-    "decimal comma": (b"id;a;b\nx;1;2,5\n", ["line 2", "'2,5'"]),
+    "decimal comma": (b"id;a;b\nx;1;2,5\n", ["line 2", "'2,5'", "without a comma"]),
     "header alone": (b"id,a,b\n", ["line 2", "below the header"]),
     "only blank lines": (b"\n\n  \n", ["no data"]),
     "no delimiter": (b"hello\nworld\n", ["line 1", "tab, comma", "'world'", "mmpca.text"]),
@@ -277,6 +277,16 @@ def test_truncated_parquet_is_refused(tmp_path, keep):
     frame().to_parquet(path)
     path.write_bytes(path.read_bytes()[keep])
     refused(path, "truncated or damaged", format="parquet")
+
+
+def test_parquet_names_that_are_no_text_are_refused(tmp_path):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    offsets = pa.array([0, 1, 2], pa.int32()).buffers()[1]
+    damaged = pa.StringArray.from_buffers(2, offsets, pa.py_buffer(b"x\x80"))
+    parquet.write_table(pa.table({"doc": ["a", "b"], "word": damaged, "count": [1, 2]}), tmp_path / "X.parquet")
+    refused(tmp_path / "X.parquet", "truncated or damaged", "0x80")
 
 
 # --- npz ------------------------------------------------------------------------------------------

@@ -235,10 +235,10 @@ def test_a_larger_grid_goes_on_from_the_same_store(data, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"random_state": 1}, "its seed is"),
+        ({"random_state": 1}, "it was made with another random_state"),
         ({"n_folds": 3}, "its n_folds is 5, here it is 3"),
         ({"topic_prior": 2.0}, "its alpha is 1.0, here it is 2.0"),
-        ({"stabilize": "sqrt"}, "its data is"),
+        ({"stabilize": "sqrt"}, "its counts are others"),
     ],
 )
 def test_a_store_of_other_options_is_refused(data, tmp_path, change, message):
@@ -249,7 +249,7 @@ def test_a_store_of_other_options_is_refused(data, tmp_path, change, message):
 
 def test_a_store_of_other_data_is_refused(data, tmp_path):
     MMPCASearch((2,), (2,), random_state=0, store=tmp_path).fit(data.X)
-    with pytest.raises(StoreError, match=r"its data is .* Give another folder"):
+    with pytest.raises(StoreError, match=r"its counts are others .* Give another folder"):
         MMPCASearch((2,), (2,), random_state=0, store=tmp_path).fit(data.X[1:])
 
 

@@ -135,6 +135,12 @@ def test_what_is_no_list_of_texts_is_refused():
         CountTexts(stop_words="english").fit(["the", "of"])
 
 
+@pytest.mark.parametrize(("least", "most"), [(9, 1.0), (0.9, 0.5), (3, 2), (0.9, 1)])
+def test_limits_that_leave_no_word_are_told(least, most):
+    with pytest.raises(ValueError, match=rf"min_df={least} and max_df={most} leave no word: of 4 texts"):
+        CountTexts(min_df=least, max_df=most).fit(["sun sea"] * 4)
+
+
 def test_it_is_a_transformer_of_scikit_learn():
     counter = CountTexts(min_df=2, vocabulary=["cat"])
     assert clone(counter).get_params() == counter.get_params()

@@ -40,6 +40,8 @@ def run(*, noise: float, balance: float, seed: int, jobs: int, console: Console 
 
 def _fit(console: Console, model: MMPCA, data: Simulation) -> float:
     """Fit with a progress bar for the starts; return the seconds it took."""
+    if not console.is_terminal:  # no bar is seen there
+        console.print("fitting; the first fit on a machine compiles for half a minute or longer")
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=not console.is_terminal) as progress:
         task = progress.add_task("fitting", total=None, state="compiling and learning topics")

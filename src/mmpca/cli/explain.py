@@ -60,18 +60,18 @@ def run(
 
 
 def find_rows(wanted: Sequence[str], names: Sequence[str]) -> list[int]:
-    """Return the numbers of rows that are called by name or by number; names come first."""
+    """Return the numbers of rows that are called by name, or by number unless a name is a number itself."""
     places: dict[str, int] = {}
     for i, name in enumerate(names):
         places.setdefault(name, i)
+    has_numbers = not any(name.isdecimal() for name in places)
     found = []
     for word in wanted:
-        number = places.get(word, int(word) if word.isdecimal() else -1)
+        number = places.get(word, int(word) if has_numbers and word.isdecimal() else -1)
         if not 0 <= number < len(names):
-            raise ValueError(
-                f"There is no row {word!r}: rows go by their names, such as {names[0]!r}, or by numbers from 0 to "
-                f"{len(names) - 1}."
-            )
+            numbers = f", or by numbers from 0 to {len(names) - 1}" if has_numbers else ""
+            known = f"{names[0]!r} to {names[-1]!r}"
+            raise ValueError(f"There is no row {word!r}: rows go by their names, {known}{numbers}.")
         found.append(number)
     return found
 

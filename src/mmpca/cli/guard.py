@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import errno
 import functools
+import os
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, TypeVar
@@ -21,6 +23,13 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 # Refusals of this package are ValueErrors; the others come from the system and from libraries that are not installed.
 _REFUSALS = (ValueError, OSError, ImportError, MemoryError, OverflowError)
+
+# Of the system's errors whose own words name no remedy.
+_WORDS: dict[int | None, str] = {
+    errno.ENOENT: "there is no such file. Check the path, and the folder that it is relative to",
+    errno.EISDIR: "expected a file, but this is a folder. Give the file in it",
+    errno.EACCES: "this is not permitted. Check who may read and write it",
+}
 
 
 def guarded(command: Command) -> Command:
@@ -56,7 +65,9 @@ def _message(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "There is not enough memory for this. mmpca inspect tells what a fit needs."
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
+        is_usual = error.errno is not None and error.strerror == os.strerror(error.errno)
+        told = f"{(is_usual and _WORDS.get(error.errno)) or error.strerror}."
+        return f"{error.filename}: {told}" if error.filename else told
     return str(error) or type(error).__name__
 
 

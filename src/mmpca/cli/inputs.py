@@ -45,10 +45,22 @@ class Data(NamedTuple):
 def read_data(path: Path, how: InputOptions, counting: TextOptions) -> Data:
     """Read counts, or texts whose words are counted."""
     if not is_text(path, how):
+        _check_unused(path, counting)
         return Data(_read_table(path, how))
     from mmpca.cli import texts  # only who counts words pays for it
 
     return Data(*texts.count_words(path, how, counting))
+
+
+def _check_unused(path: Path, counting: TextOptions) -> None:
+    """Refuse options of texts for an input of counts, which they would not change."""
+    usual = TextOptions()
+    for name, value in counting._asdict().items():
+        if value != getattr(usual, name):
+            raise CountsError(
+                f"{path}: --{name.replace('_', '-')} is for texts, but this is read as counts. Leave it out; if these "
+                "are texts, add --text."
+            )
 
 
 def read_for_model(path: Path, how: InputOptions, file: ModelFile) -> Data:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mmpca.cli import screen
 from mmpca.errors import InputFileError
+from mmpca.io.streams import read_lines
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 LABEL_COLUMNS = ("label", "labels", "class", "cluster")
@@ -27,7 +28,7 @@ def read_labels(path: Path, names: Sequence[str] | None) -> list[str]:
         table that has only some of them, or more, or one twice, is refused; one that has none of them goes by order.
     """
     if path.suffix not in DELIMITERS:
-        return path.read_text(encoding="utf-8-sig").splitlines()
+        return read_lines(path)
     table = read_columns(path)
     column = next((name for name in LABEL_COLUMNS if name in table), list(table)[-1])
     labels = table[column]
@@ -91,7 +92,6 @@ def fitting(path: Path, values: list[str], n_rows: int) -> list[str]:
     """Return the entries of a file, or refuse another number of them than there are rows."""
     if len(values) != n_rows:
         raise InputFileError(
-            f"{path}: there are {len(values):,} entries, but {n_rows:,} rows. Give one for each row, in their order; "
-            "--data tells which rows there are."
+            f"{path}: there are {len(values):,} entries, but {n_rows:,} rows. Give one for each row, in their order."
         )
     return values

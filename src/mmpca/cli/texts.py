@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from mmpca.cli.options import InputOptions, TextOptions
-from mmpca.errors import ModelFileError
+from mmpca.errors import InputFileError, ModelFileError
 from mmpca.io import CountTable
+from mmpca.io.streams import read_lines
 from mmpca.text import CountTexts, read_texts
 
 
@@ -23,6 +24,10 @@ def count_words(path: Path, how: InputOptions, counting: TextOptions) -> tuple[C
         vocabulary=None if counting.words is None else _read_words(counting.words),
     )
     read = read_texts(path, column=how.text_column)
+    if counting.words is None and counting.min_rows > len(read.texts):
+        raise InputFileError(
+            f"{path}: --min-rows {counting.min_rows} leaves no word, as there are {len(read.texts)} texts. Lower it."
+        )
     with warnings.catch_warnings(record=True) as caught:  # words of a list that no text can contain
         warnings.simplefilter("always")
         X = counter.fit_transform(read.texts)
@@ -50,9 +55,15 @@ def count_known_words(path: Path, how: InputOptions, settings: Mapping[str, Any]
 
 def _stop_words(given: str | None) -> str | list[str] | None:
     """Return the name of a built-in list as it is, and the words of a file."""
-    return given if given is None or given == "english" else _read_words(Path(given))
+    if given is None or given == "english":
+        return given
+    if not Path(given).exists():
+        raise InputFileError(
+            f"--stop-words {given}: there is neither such a list nor such a file. Give english, or a file with a word "
+            "on each line."
+        )
+    return _read_words(Path(given))
 
 
 def _read_words(path: Path) -> list[str]:
-    words = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
-    return list(dict.fromkeys(word for word in words if word))
+    return list(dict.fromkeys(line.strip() for line in read_lines(path) if line.strip()))

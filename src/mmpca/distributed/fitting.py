@@ -76,7 +76,10 @@ def fit(
 
 
 def check_model(model: MMPCA) -> None:
-    """Raise ValueError unless a model can be fitted to rows in parts."""
+    """Raise an error unless a model can be fitted to rows in parts."""
+    if not isinstance(model, MMPCA):
+        told = "the class itself" if model is MMPCA else type(model).__name__
+        raise TypeError(f"model must be an MMPCA such as MMPCA(8, 5), but it is {told}.")
     constraints.check_parameters(model.get_params(deep=False))
     if model.algorithm != "greedy":
         raise ValueError(f"algorithm must be 'greedy' for rows in parts, but it is {model.algorithm!r}.")

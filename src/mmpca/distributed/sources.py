@@ -115,7 +115,7 @@ def load(
         raise CountsError("X must have at least one row with counts, but all of its blocks are empty.")
     first = sketches[filled[0]]
     for number in filled:
-        _compare(first, sketches[number], filled[0], number)
+        _compare(first, sketches[number], *(_called(given[n], n) for n in (filled[0], number)))
     if first.names_digest is not None:
         names = crew.call(_feature_names, blocks[filled[0]])
     parts = Parts(
@@ -145,7 +145,9 @@ def _blocks(X: Any) -> list[Any]:
         return list(X.to_delayed().ravel())
     if isinstance(X, str | os.PathLike):
         return [X]
-    if isinstance(X, Sequence) and X:
+    if isinstance(X, Sequence):
+        if not len(X):
+            raise ValueError("X must have at least one block of rows, but the list is empty. Check what fills it.")
         return list(X)
     raise TypeError(f"X must be {EXPECTED}, but it is {type(X).__name__}.")
 
@@ -195,17 +197,21 @@ def _in_order(names: Any, reading: Reading) -> tuple[Any, Reading]:
     return reading.known, reading._replace(names=names)
 
 
-def _compare(first: _Sketch, other: _Sketch, number: int, other_number: int) -> None:
+def _called(block: Any, number: int) -> str:
+    return str(block) if isinstance(block, Path) else f"block {number}"
+
+
+def _compare(first: _Sketch, other: _Sketch, name: str, other_name: str) -> None:
     """Raise CountsError unless two blocks have the same features."""
     if other.n_features != first.n_features:
         raise CountsError(
-            f"All blocks must have the same features, but block {number} has {first.n_features} and block "
-            f"{other_number} has {other.n_features}. Count all of them with one vocabulary."
+            f"All blocks must have the same features, but {name} has {first.n_features} and {other_name} has "
+            f"{other.n_features}. Count all of them with one vocabulary."
         )
     if first.names_digest != other.names_digest:
         raise CountsError(
-            f"All blocks must have the same features in the same order, but the names in block {other_number} are not "
-            f"those in block {number}. Count all of them with one vocabulary; for files that name only what occurs in "
+            f"All blocks must have the same features in the same order, but the names in {other_name} are not "
+            f"those in {name}. Count all of them with one vocabulary; for files that name only what occurs in "
             "them, give it as feature_names."
         )
 
@@ -240,8 +246,8 @@ def read_block(block: Any, number: int, reading: Reading) -> Block:
 def _read_file(path: Path, reading: Reading) -> Block:
     if not path.exists():
         raise InputFileError(
-            f"{path}: there is no such file on {platform.node() or 'the worker'}. All workers need to see the files "
-            "under the same path."
+            f"{path}: there is no such file on {platform.node() or 'the worker'}. Check the path; all workers of a "
+            "cluster need to see the files under the same one."
         )
     table = read_counts(path, **reading.options)
     notes, X, names = tuple(table.notes), table.X, table.feature_names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from reprlib import repr as short_repr
 
@@ -12,6 +13,7 @@ from mmpca.errors import InputFileError
 
 LARGEST_COUNT = 2**31 - 1
 EXPECTED = "expected a count (a non-negative whole number)"
+MISSING = {"na", "n/a", "n.a.", "null", "none", "missing", "-", "--", ".", "?", "#n/a"}
 
 
 def refusal(path: Path, message: str, *, line: int | None = None, record: int | None = None) -> InputFileError:
@@ -69,8 +71,17 @@ def text_fault(text: str) -> str | None:
     try:
         value = float(stripped.replace("_", "no number"))  # Python alone reads 1_000 as a number
     except ValueError:
-        return f"{EXPECTED}, but found {short_repr(stripped)}. Correct the field, or leave out columns of text."
+        return f"{EXPECTED}, but found {short_repr(stripped)}. {_remedy(stripped)}"
     return number_fault(value)
+
+
+def _remedy(text: str) -> str:
+    """Return what to do about a field that is no number."""
+    if text.lower() in MISSING:
+        return "Write 0 where nothing was counted, or leave out rows with missing values."
+    if re.fullmatch(r"[-+]?\d+,\d+", text):
+        return "Write numbers without a comma; fractions are no counts."
+    return "Correct the field, or leave out columns of text."
 
 
 def check_array(path: Path, values: NDArray[np.generic], where: str) -> NDArray[np.int32]:

@@ -27,7 +27,7 @@ def read_parquet(request: Request) -> CountTable:
     try:
         with parquet.ParquetFile(request.path) as file:
             return _read(request, file)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # names are decoded when they are looked at
         raise refusal(
             request.path, f"the Parquet file is truncated or damaged ({error}). Copy or write it again."
         ) from error

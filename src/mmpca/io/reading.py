@@ -87,9 +87,9 @@ def read_counts(
     check_file(path)
     if format is not None and format not in FORMATS:
         raise refusal(path, f"the format must be one of {', '.join(FORMATS)}, but {format!r} was given.")
+    request = Request(path, row_names, feature_names, columns, transpose, layer, format)
     if format is None:
         format = "triples" if columns is not None and _is_text(path) else detect_format(path)
-    request = Request(path, row_names, feature_names, columns, transpose, layer)
     _check_applies(request, format)
     return _reader(format)(request)
 

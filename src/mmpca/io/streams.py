@@ -120,6 +120,12 @@ def text_lines(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a file of text."""
+    with open_stream(path) as stream:
+        return text_lines(decode(path, stream.read()))
+
+
 def stem(path: Path) -> str:
     """Return the name of a file without the ending of a compression and without its own."""
     name = path.name

@@ -44,6 +44,7 @@ class Request(NamedTuple):
     columns: Sequence[str] | None = None
     transpose: bool | None = None
     layer: str | None = None
+    format: str | None = None  # None: it was found out
 
 
 def as_names(names: Sequence[str] | NDArray[np.generic]) -> Names:

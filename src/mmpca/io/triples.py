@@ -27,7 +27,20 @@ def read_triples(request: Request) -> CountTable:
     dialect = read_dialect(request.path)
     columns = find_columns(request, dialect.header, dialect.n_fields)
     table = _read_by_arrow(request, dialect, columns)
-    return _read_by_line(request, dialect, columns) if table is None else table
+    table = _read_by_line(request, dialect, columns) if table is None else table
+    return table._replace(notes=[*_guess(request, dialect.header), *table.notes])
+
+
+def _guess(request: Request, header: Sequence[str] | None) -> list[str]:
+    """Return a note where nothing but the number of columns says that these are triples."""
+    is_known = header is not None and triple_columns(header) is not None
+    if request.format is not None or request.columns is not None or header is None or is_known:
+        return []
+    row, feature, count = header
+    return [
+        f"Read as triples, a line for each entry: {row!r} for the row, {feature!r} for the feature, {count!r} for the "
+        'count. If each column is a feature, give the format "table".'
+    ]
 
 
 def find_columns(request: Request, header: Sequence[str] | None, n_fields: int) -> tuple[int, int, int]:

@@ -24,6 +24,11 @@ from mmpca.errors import StoreError
 SCHEMA = 2
 VERSION = version("mmpca")  # another may find other cells
 Part = TypeVar("Part", bound=NamedTuple)
+# Of entries whose values say nothing to a reader.
+DIFFERENCES = {
+    "data": "its counts are others (for texts, other words may have been left out)",
+    "seed": "it was made with another random_state",
+}
 
 
 def fingerprint(rows: Counts) -> str:
@@ -65,9 +70,10 @@ class Store:
             raise StoreError(f"{self.folder}/search.json is not that of a search. Give another folder.")
         for name, value in expected.items():
             if found.get(name) != value:
+                told = DIFFERENCES.get(name) or f"its {name} is {found.get(name)!r}, here it is {value!r}"
                 raise StoreError(
-                    f"store {self.folder} belongs to another search: its {name} is {found.get(name)!r}, here it is "
-                    f"{value!r}. Give another folder, or the data and options that it was made with."
+                    f"store {self.folder} belongs to another search: {told}. Give another folder, or the data and "
+                    "options that it was made with."
                 )
 
     def remember(self, name: str, kind: Callable[..., Part], compute: Callable[[], Part]) -> Part:

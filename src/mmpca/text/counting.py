@@ -122,8 +122,15 @@ class CountTexts(TransformerMixin, BaseEstimator):
         if self.vocabulary is not None:
             self.words_ = self._given_words(self.vocabulary)
             return self.transform(checked)
+        self._check_shares(len(checked))
         vectorizer = self._vectorizer(self._analyzer())
-        X = vectorizer.fit_transform(checked)
+        try:
+            X = vectorizer.fit_transform(checked)
+        except ValueError as error:  # all words are left out
+            raise ValueError(
+                f"No word of the {len(checked)} texts is left ({str(error).rstrip('.')}). Leave out fewer: lower "
+                "min_df or min_length, raise max_df, or shorten the list of stop words."
+            ) from error
         self.words_ = vectorizer.get_feature_names_out().astype(object)
         return sparse.csr_array(X)
 
@@ -182,6 +189,17 @@ class CountTexts(TransformerMixin, BaseEstimator):
         return counter
 
     # --- words ------------------------------------------------------------------------------------
+
+    def _check_shares(self, n_texts: int) -> None:
+        """Refuse limits between which no number of texts lies."""
+        least, most = (
+            limit * n_texts if isinstance(limit, float | np.floating) else limit for limit in (self.min_df, self.max_df)
+        )
+        if least > most:
+            raise ValueError(
+                f"min_df={self.min_df} and max_df={self.max_df} leave no word: of {n_texts} texts, one would have to "
+                f"be in at least {least:g} and at most {most:g}. Lower min_df, or raise max_df."
+            )
 
     def _vectorizer(self, analyzer: Analyzer, vocabulary: Sequence[str] | None = None) -> CountVectorizer:
         return CountVectorizer(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,7 +99,10 @@ def _read_folder(folder: Path) -> Texts:
     endings = tuple(f".txt{packed}" for packed in ("", *COMPRESSED_ENDINGS))
     paths = sorted(path for path in folder.rglob("*.txt*") if path.name.endswith(endings) and path.is_file())
     if not paths:
-        raise refusal(folder, "there are no .txt files in the folder. Give the folder that holds them.")
+        there = Counter(path.suffix or path.name for path in folder.rglob("*") if path.is_file())
+        found = ", ".join(f"{number} {suffix}" for suffix, number in there.most_common(3))
+        others = f" (there are {found})" if found else ""
+        raise refusal(folder, f"there are no .txt files in the folder{others}. Give the folder that holds them.")
     names = [path.relative_to(folder).as_posix().partition(".txt")[0] for path in paths]
     return _texts(folder, [_read(path) if path.stat().st_size else "" for path in paths], names)
 

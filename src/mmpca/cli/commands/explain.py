@@ -15,7 +15,12 @@ def explain(
     input: options.Input,
     row: Annotated[
         list[str] | None,
-        typer.Option("--row", "-r", help="Name or number (from 0) of a row; may be repeated.", show_default=False),
+        typer.Option(
+            "--row",
+            "-r",
+            help="Name of a row, or its number (from 0) unless names are numbers; may be repeated.",
+            show_default=False,
+        ),
     ] = None,
     n_features: Annotated[int, typer.Option("--features", "-n", min=0, help="Features to list on each side.")] = 8,
     output: Annotated[
@@ -47,7 +52,7 @@ def explain(
 
       mmpca explain counts.mmpca counts.mtx --row 17 --row 23
 
-      mmpca explain reports.mmpca reports/ --row letter_04.txt --features 5 -o why.csv
+      mmpca explain reports.mmpca reports/ --row letter_04 --features 5 -o why.csv
     """
     from mmpca.cli.explain import run
 
