@@ -654,11 +654,15 @@ def test_entries_beyond_the_range_of_32_bits_are_found(tmp_path):
 
 @pytest.mark.parametrize("X", ["counts.npz", Path("counts.npz")], ids=["str", "path"])
 def test_a_path_is_told_where_it_is_read(X):
-    with pytest.raises(CountsError, match=r"it is 'counts.npz'. Read a file with mmpca.io.read_counts"):
+    with pytest.raises(CountsError, match=r"it is 'counts.npz'\. Read a file with mmpca.io.read_counts"):
         as_counts(X)
 
 
-@pytest.mark.parametrize("X", [["sun and sea", "sun"], ("a.npz", "b.npz")], ids=["list", "tuple"])
+@pytest.mark.parametrize(
+    "X",
+    [["sun and sea", "sun"], ("a.npz", "b.npz"), [Path("a.npz")], np.array(["sun"]), pd.Series(["sun and sea"])],
+    ids=["list", "tuple", "paths", "array", "series"],
+)
 def test_texts_are_told_where_they_are_counted(X):
-    with pytest.raises(CountsError, match=r"list of texts. Count their words with mmpca.text.CountTexts"):
+    with pytest.raises(CountsError, match=r"list of texts or paths\. .* count words with mmpca.text.CountTexts"):
         as_counts(X)

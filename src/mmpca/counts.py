@@ -279,8 +279,8 @@ def _counts(csr: sparse.csr_array) -> Counts:
 
 def _as_matrix(X: Any, name: str) -> Any:
     """Return `X` as a sparse or dense matrix of real numbers."""
-    _check_no_text(X, name)
     matrix: Any = X if sparse.issparse(X) else _frame_or_array(X, name)
+    _check_no_text(matrix, name)
     _check_shape(matrix.shape, name)
     kind = matrix.dtype.kind
     if kind == "c":
@@ -297,18 +297,16 @@ def _as_matrix(X: Any, name: str) -> Any:
     return matrix
 
 
-def _check_no_text(X: Any, name: str) -> None:
-    """Refuse paths and texts, which are read and counted elsewhere."""
-    if isinstance(X, str | os.PathLike):
-        raise CountsError(
-            f"{name} must be a matrix of counts, but it is {short_repr(os.fspath(X))}. Read a file with "
-            "mmpca.io.read_counts(path).X."
-        )
-    if isinstance(X, list | tuple) and X and isinstance(X[0], str):
-        raise CountsError(
-            f"{name} must be a matrix of counts, but it is a list of texts. Count their words with "
-            "mmpca.text.CountTexts; read files with mmpca.io.read_counts."
-        )
+def _check_no_text(matrix: Any, name: str) -> None:
+    """Refuse a path or texts, which are read and counted elsewhere."""
+    first = matrix.ravel()[0] if isinstance(matrix, np.ndarray) and matrix.ndim < 2 and matrix.size else None
+    if not isinstance(first, str | os.PathLike):
+        return
+    found = short_repr(str(first)) if matrix.ndim == 0 else "a list of texts or paths"
+    raise CountsError(
+        f"{name} must be a matrix of counts, but it is {found}. Read a file with mmpca.io.read_counts(path).X; count "
+        "words with mmpca.text.CountTexts."
+    )
 
 
 def _frame_or_array(X: Any, name: str) -> Any:

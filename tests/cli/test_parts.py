@@ -198,6 +198,14 @@ def test_what_cannot_be_done_in_parts_is_told(mmpca_command, parts, arguments, c
     assert message in " ".join(refused.err.replace("│", " ").split())
 
 
+def test_options_of_texts_are_refused_for_counts_in_parts(mmpca_command, tmp_path):
+    path = tmp_path / "sites.csv"
+    path.write_text("site,oak,ash\nhill,3,1\nlake,0,12\n")
+    done = mmpca_command("fit", path, path, "-q", 2, "-k", 2, "--min-rows", 2)
+    assert done.code == 1
+    assert f"{path}: --min-rows is for texts" in done.err
+
+
 def test_a_file_that_a_worker_does_not_find_is_named(mmpca_command, scheduler, parts, tmp_path):
     missing = tmp_path / "missing.npz"
     refused = mmpca_command("fit", parts[0], missing, *FIT, "--scheduler", scheduler)

@@ -186,7 +186,7 @@ def test_another_algorithm_is_refused(X, blocks, options):
 
 
 def test_what_is_no_model_is_refused(X):
-    with pytest.raises(TypeError, match=r"model must be an MMPCA such as MMPCA\(8, 5\), but it is the class itself"):
+    with pytest.raises(TypeError, match=r"must be an MMPCA such as MMPCA\(8, 5\), but it is the class MMPCA"):
         fit(MMPCA, [X])
 
 

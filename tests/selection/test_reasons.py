@@ -37,6 +37,12 @@ def test_without_errors_nats_alone_decide():
     assert "is clear: 1 topic is 10 nats worse" in sentence(results([-10.0, 0.0]), "predictive")
 
 
+def test_no_more_are_advised_than_there_can_be():
+    rising = results([-50.0, 0.0])
+    assert "(at the edge of the grid: try more)" in sentence(rising, "predictive", (9, 9))
+    assert "edge" not in sentence(rising, "predictive", (9, int(rising["n_topics"].max())))
+
+
 @pytest.mark.parametrize(("value", "text"), [(1020.4, "1,020"), (99.96, "100"), (12.61, "12.6"), (0.2591, "0.259")])
 def test_numbers_are_written_as_they_are_read(value, text):
     assert number(value) == text

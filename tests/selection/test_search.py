@@ -238,7 +238,7 @@ def test_a_larger_grid_goes_on_from_the_same_store(data, tmp_path):
         ({"random_state": 1}, "it was made with another random_state"),
         ({"n_folds": 3}, "its n_folds is 5, here it is 3"),
         ({"topic_prior": 2.0}, "its alpha is 1.0, here it is 2.0"),
-        ({"stabilize": "sqrt"}, "its counts are others"),
+        ({"stabilize": "sqrt"}, "its stabilize is None, here it is 'sqrt'"),
     ],
 )
 def test_a_store_of_other_options_is_refused(data, tmp_path, change, message):

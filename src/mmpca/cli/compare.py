@@ -16,7 +16,7 @@ from mmpca.cli import screen
 from mmpca.cli.fit import without_empty_rows
 from mmpca.cli.inputs import read_data
 from mmpca.cli.labels import fitting, read_labels
-from mmpca.cli.options import InputOptions, TextOptions
+from mmpca.cli.options import InputOptions, TextOptions, usual_sizes
 from mmpca.cli.tables import records, write_table
 from mmpca.counts import as_counts
 from mmpca.evaluation import Comparison, all_methods, compare
@@ -36,8 +36,8 @@ class Wanted(NamedTuple):
 def run(
     path: Path,
     *,
-    n_clusters: int,
-    n_topics: int,
+    n_clusters: int | None,
+    n_topics: int | None,
     seed: int,
     wanted: Wanted,
     drop_empty: bool,
@@ -54,8 +54,9 @@ def run(
         truth = truth[np.diff(data.X.indptr) > 0] if drop_empty else truth
     data = without_empty_rows(data, path, remarks, is_wanted=drop_empty)
     as_counts(data.X)  # what is wrong with the data is said once, not by every method
-    methods = chosen_methods(wanted.methods, all_methods(n_clusters, n_topics, seed))
-    found = _fit_all(data.X, methods, (n_clusters, n_topics), truth, wanted.memory, remarks)
+    sizes = usual_sizes(n_clusters, n_topics, data.X.shape)
+    methods = chosen_methods(wanted.methods, all_methods(*sizes, seed))
+    found = _fit_all(data.X, methods, sizes, truth, wanted.memory, remarks)
     if not found:
         raise ValueError(f"no method could be fitted. {remarks[-1]}")
     table = _table(found)

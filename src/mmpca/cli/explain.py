@@ -23,6 +23,7 @@ from mmpca.model.explanation import BoundMargin, Evidence, Explanation
 
 LEAST_SURE = 3
 ALTERNATIVES_SHOWN = 4
+LONGEST = 18  # digits of the number of a row
 BAR_WIDTH = 12  # of each side
 STYLES = {"clear": "green", "likely": "yellow", "borderline": "red"}
 
@@ -40,9 +41,9 @@ def run(
     """Load, read, explain, and write or show."""
     file = read_model(model_path)
     data = read_for_model(path, how, file)
-    names = data.row_names()
+    names, has_names = data.row_names(), data.table.row_names is not None
     with without_name_warnings():
-        numbers = find_rows(rows, names) if rows else _least_sure(file.model, data)
+        numbers = find_rows(rows, names, has_names=has_names) if rows else _least_sure(file.model, data)
         explanations = file.model.explain(data.X, numbers, n_features=n_features)
     screen.notes(data.table.notes)
     if output is not None:
@@ -59,19 +60,19 @@ def run(
         _show(screen.out(), why, name)
 
 
-def find_rows(wanted: Sequence[str], names: Sequence[str]) -> list[int]:
+def find_rows(wanted: Sequence[str], names: Sequence[str], *, has_names: bool = True) -> list[int]:
     """Return the numbers of rows that are called by name, or by number unless a name is a number itself."""
     places: dict[str, int] = {}
     for i, name in enumerate(names):
         places.setdefault(name, i)
-    has_numbers = not any(name.isdecimal() for name in places)
+    go_by_number = not has_names or not any(name.isdecimal() for name in places)
+    known = [f"by their names, {names[0]!r} to {names[-1]!r}"] if has_names else []
+    known += [f"by numbers from 0 to {len(names) - 1}"] if go_by_number else []
     found = []
     for word in wanted:
-        number = places.get(word, int(word) if has_numbers and word.isdecimal() else -1)
+        number = places.get(word, int(word) if go_by_number and word.isdecimal() and len(word) <= LONGEST else -1)
         if not 0 <= number < len(names):
-            numbers = f", or by numbers from 0 to {len(names) - 1}" if has_numbers else ""
-            known = f"{names[0]!r} to {names[-1]!r}"
-            raise ValueError(f"There is no row {word!r}: rows go by their names, {known}{numbers}.")
+            raise ValueError(f"There is no row {word!r}: rows go {', or '.join(known)}.")
         found.append(number)
     return found
 

@@ -12,6 +12,7 @@ from scipy import sparse
 from mmpca.cli.options import InputOptions, TextOptions
 from mmpca.errors import CountsError
 from mmpca.io import CountTable, read_counts
+from mmpca.io.streams import check_file
 from mmpca.model import MMPCA, ModelFile
 from mmpca.model.alignment import align_features
 
@@ -45,15 +46,16 @@ class Data(NamedTuple):
 def read_data(path: Path, how: InputOptions, counting: TextOptions) -> Data:
     """Read counts, or texts whose words are counted."""
     if not is_text(path, how):
-        _check_unused(path, counting)
+        check_unused(path, counting)
         return Data(_read_table(path, how))
     from mmpca.cli import texts  # only who counts words pays for it
 
     return Data(*texts.count_words(path, how, counting))
 
 
-def _check_unused(path: Path, counting: TextOptions) -> None:
+def check_unused(path: Path, counting: TextOptions) -> None:
     """Refuse options of texts for an input of counts, which they would not change."""
+    check_file(path)
     usual = TextOptions()
     for name, value in counting._asdict().items():
         if value != getattr(usual, name):

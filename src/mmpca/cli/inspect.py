@@ -14,7 +14,7 @@ from rich.text import Text
 from mmpca.cli import screen
 from mmpca.cli.guard import REFUSED
 from mmpca.cli.inputs import Data, read_data
-from mmpca.cli.options import USUAL_CLUSTERS, USUAL_TOPICS, InputOptions, TextOptions
+from mmpca.cli.options import InputOptions, TextOptions, usual_sizes
 from mmpca.counts import as_counts
 from mmpca.io.table import Names
 from mmpca.model.inspection import Finding, Inspection, inspect_counts
@@ -35,8 +35,7 @@ def run(
     """Read, inspect and tell; leave with code 1 if a fit would be refused."""
     data = read_data(path, how, counting)
     counts = as_counts(data.X, name=str(path), empty_rows="allow")
-    n_clusters = n_clusters or min(USUAL_CLUSTERS, counts.n_rows)
-    n_topics = n_topics or min(USUAL_TOPICS, counts.n_features)
+    n_clusters, n_topics = usual_sizes(n_clusters, n_topics, data.X.shape)
     found = inspect_counts(counts, n_clusters=n_clusters, n_topics=n_topics)
     found = found._replace(findings=found.findings + tuple(_about_names(data)))
     if as_json:
@@ -128,7 +127,7 @@ def _summary(found: Inspection, data: Data, n_clusters: int, n_topics: int) -> T
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
-    table.add_row("size", f"{found.n_rows:,} rows x {found.n_features:,} features")
+    table.add_row("size", f"{screen.counted(found.n_rows, 'row')} x {screen.counted(found.n_features, 'feature')}")
     table.add_row("rows", _told_names(data.table.row_names, found.n_rows))
     table.add_row("features", _told_names(data.table.feature_names, found.n_features))
     table.add_row("counts", f"{found.total:,} in {found.n_entries:,} entries ({found.density:.2%} of the matrix)")
@@ -137,5 +136,6 @@ def _summary(found: Inspection, data: Data, n_clusters: int, n_topics: int) -> T
     )
     table.add_row("dispersion", _told_dispersion(found.overdispersion))
     cost = f"about {screen.duration(found.seconds)} on one core, {screen.megabytes(found.megabytes)} above the input"
-    table.add_row("a fit", f"with {n_clusters} clusters and {n_topics} topics: {cost}")
+    sizes = f"{screen.counted(n_clusters, 'cluster')} and {screen.counted(n_topics, 'topic')}"
+    table.add_row("a fit", f"with {sizes}: {cost}")
     return table

@@ -11,6 +11,7 @@ import typer
 LARGEST_SEED = 2**32 - 1
 TABLE_ENDINGS = (".csv", ".tsv", ".json", ".parquet")
 USUAL_CLUSTERS, USUAL_TOPICS = 8, 5  # at the most, where nothing is said
+LONGEST_NUMBER = 9  # digits of a number of clusters or topics
 COUNT_ENDINGS = (".mtx", ".mtx.gz", ".npz")
 
 _INPUT, _TEXT, _OUTPUT = "How the input is read", "How texts are counted", "What comes out"
@@ -51,6 +52,12 @@ class TextOptions(NamedTuple):
     words: Path | None = None
 
 
+def usual_sizes(n_clusters: int | None, n_topics: int | None, shape: tuple[int, int]) -> tuple[int, int]:
+    """Return the numbers of clusters and topics: those asked for, or the usual ones as far as the data go."""
+    n_rows, n_features = shape
+    return n_clusters or min(USUAL_CLUSTERS, n_rows), n_topics or min(USUAL_TOPICS, n_features)
+
+
 def check_jobs(value: int) -> int:
     """Refuse a number of threads that means nothing."""
     if value == 0:
@@ -60,11 +67,12 @@ def check_jobs(value: int) -> int:
 
 def whole(value: str) -> int:
     """Return a number of clusters or topics; refuse what is none, such as a range."""
-    if not (str(value).strip().isdecimal() and int(value) >= 1):  # defaults come as numbers
+    text = str(value).strip()  # defaults come as numbers
+    if not (text.isdecimal() and len(text) <= LONGEST_NUMBER and int(text) >= 1):
         raise typer.BadParameter(
             f"{value!r} is no whole number of at least 1. To try several, as in 2-8, there is mmpca select."
         )
-    return int(value)
+    return int(text)
 
 
 def grid(value: str) -> tuple[int, ...]:

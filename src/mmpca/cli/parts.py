@@ -13,9 +13,9 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from mmpca.cli import screen
-from mmpca.cli.inputs import is_text
+from mmpca.cli.inputs import check_unused, is_text
 from mmpca.cli.lines import Lines
-from mmpca.cli.options import InputOptions
+from mmpca.cli.options import InputOptions, TextOptions
 from mmpca.cli.quiet import without_dask_messages
 from mmpca.distributed.crews import crew_of
 from mmpca.distributed.fitting import check_model
@@ -110,6 +110,13 @@ def _told(n_files: int) -> Iterator[Callable[[int], None]]:
 
 def _read_line(n_read: int, n_files: int) -> str:
     return f"reading: {n_read} of {n_files} files"
+
+
+def check_counts(paths: Sequence[Path], how: InputOptions, counting: TextOptions) -> None:
+    """Refuse options of texts where counts are read in parts."""
+    for path in paths:
+        if path.exists() and not is_text(path, how):
+            check_unused(path, counting)
 
 
 def _check_inputs(paths: Sequence[Path], how: InputOptions, *, has_text: bool = False) -> None:

@@ -43,6 +43,11 @@ def print_json(document: Any) -> None:
     out().print(json.dumps(document, indent=2, ensure_ascii=False), markup=False, highlight=False, soft_wrap=True)
 
 
+def counted(number: int, what: str) -> str:
+    """Return so many of something: "1 row", "2,000 rows"."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
 def megabytes(number: float) -> str:
     """Return a size in words."""
     return f"{number / 1000:,.1f} GB" if number >= 1000 else f"{number:,.0f} MB" if number >= 1 else "under 1 MB"

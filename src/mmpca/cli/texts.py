@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mmpca.cli.options import InputOptions, TextOptions
-from mmpca.errors import InputFileError, ModelFileError
+from mmpca.errors import CountsError, InputFileError, ModelFileError
 from mmpca.io import CountTable
 from mmpca.io.streams import read_lines
 from mmpca.text import CountTexts, read_texts
@@ -24,13 +24,16 @@ def count_words(path: Path, how: InputOptions, counting: TextOptions) -> tuple[C
         vocabulary=None if counting.words is None else _read_words(counting.words),
     )
     read = read_texts(path, column=how.text_column)
-    if counting.words is None and counting.min_rows > len(read.texts):
-        raise InputFileError(
-            f"{path}: --min-rows {counting.min_rows} leaves no word, as there are {len(read.texts)} texts. Lower it."
-        )
     with warnings.catch_warnings(record=True) as caught:  # words of a list that no text can contain
         warnings.simplefilter("always")
-        X = counter.fit_transform(read.texts)
+        try:
+            X = counter.fit_transform(read.texts)
+        except CountsError as error:
+            raise InputFileError(
+                f"{path}: no word of the {len(read.texts)} texts is left with --min-rows {counting.min_rows}, "
+                f"--max-share {counting.max_share:g} and the stop words; words have two letters or digits at least. "
+                "Lower the first, raise the second, or leave out fewer words."
+            ) from error
     remarks = [str(warning.message) for warning in caught]
     return CountTable(X, read.names, counter.get_feature_names_out(), remarks), counter.settings()
 
@@ -66,4 +69,5 @@ def _stop_words(given: str | None) -> str | list[str] | None:
 
 
 def _read_words(path: Path) -> list[str]:
-    return list(dict.fromkeys(line.strip() for line in read_lines(path) if line.strip()))
+    lines = read_lines(path) if not path.exists() or path.stat().st_size else []
+    return list(dict.fromkeys(line.strip() for line in lines if line.strip()))

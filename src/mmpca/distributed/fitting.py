@@ -78,7 +78,7 @@ def fit(
 def check_model(model: MMPCA) -> None:
     """Raise an error unless a model can be fitted to rows in parts."""
     if not isinstance(model, MMPCA):
-        told = "the class itself" if model is MMPCA else type(model).__name__
+        told = f"the class {model.__name__} itself" if isinstance(model, type) else type(model).__name__
         raise TypeError(f"model must be an MMPCA such as MMPCA(8, 5), but it is {told}.")
     constraints.check_parameters(model.get_params(deep=False))
     if model.algorithm != "greedy":

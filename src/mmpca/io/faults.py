@@ -79,7 +79,7 @@ def _remedy(text: str) -> str:
     """Return what to do about a field that is no number."""
     if text.lower() in MISSING:
         return "Write 0 where nothing was counted, or leave out rows with missing values."
-    if re.fullmatch(r"[-+]?\d+,\d+", text):
+    if re.fullmatch(r"[-+]?\d+(,\d+)+", text):
         return "Write numbers without a comma; fractions are no counts."
     return "Correct the field, or leave out columns of text."
 

@@ -34,7 +34,7 @@ def check_file(path: Path) -> None:
     if not path.exists():
         raise refusal(path, "there is no such file. Check the path, and the folder that it is relative to.")
     if path.is_dir():
-        raise refusal(path, "expected a file, but this is a folder. Give the file of counts in it.")
+        raise refusal(path, "expected a file, but this is a folder. Give the file in it.")
     try:
         is_empty = path.is_file() and path.stat().st_size == 0
         with path.open("rb"):
@@ -121,9 +121,9 @@ def text_lines(text: str) -> list[str]:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return the lines of a file of text."""
+    """Return the lines of a file of text, whatever system wrote their ends."""
     with open_stream(path) as stream:
-        return text_lines(decode(path, stream.read()))
+        return text_lines(decode(path, stream.read()).replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def stem(path: Path) -> str:

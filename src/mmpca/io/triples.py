@@ -39,7 +39,7 @@ def _guess(request: Request, header: Sequence[str] | None) -> list[str]:
     row, feature, count = header
     return [
         f"Read as triples, a line for each entry: {row!r} for the row, {feature!r} for the feature, {count!r} for the "
-        'count. If each column is a feature, give the format "table".'
+        f"count. If the columns are features, leave out {feature!r}, which holds words."
     ]
 
 

@@ -13,12 +13,12 @@ from mmpca import engine
 from mmpca.model.starts import Callback
 from mmpca.stages import Stages
 
-SHARES = 13.0  # an entry times a topic
-BUILDING, FINISHING, REFIT = 47.0, 32.0, 44.0  # cluster x topic x feature: of a start, the search of all rows, the end
+SHARES, ROUGH_SHARES = 7.0, 4.0  # an entry times a topic: of all rows, of those that starts are tried on
+BUILDING, FINISHING, REFIT = 47.0, 20.0, 44.0  # cluster x topic x feature: of a start, the search of all rows, the end
 STARTING = 5e6  # a start, of any size
 FAR_STEPS = {"random": 5.0, "anneal": 5.0}  # of a start, where one from k-means makes a single step
 CLIMBING = 1.4  # an entry times a cluster or topic, over all epochs
-CARRYING = 1.1  # an entry times a cluster
+CARRYING = 0.65  # an entry times a cluster
 DISPERSION = 3.0  # an entry
 BUILT = 0.35  # share of a search that is done when its first epoch begins
 USUAL_EPOCHS = 4
@@ -63,7 +63,7 @@ def search_costs(sizes: Sizes, n_steps: float, *, sampled: float | None = None, 
     """
     some = sizes if sampled is None else sizes._replace(n_entries=int(sampled * sizes.n_entries))
     found = {
-        "shares": SHARES * some.n_entries * sizes.n_topics,
+        "shares": (SHARES if sampled is None else ROUGH_SHARES) * some.n_entries * sizes.n_topics,
         "starts": n_steps * (STARTING + BUILDING * sizes.table + some.climb),
     }
     if sampled is not None:

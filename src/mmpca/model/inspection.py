@@ -28,9 +28,10 @@ SHORT_SHARE = 0.25
 UNEVEN_FACTOR = 1000
 DOMINANT_SHARE = 0.3
 
-# Bytes of a fit above its input: doubles for each feature and each cluster or topic, and bytes for each row; the rows
-# that starts are tried on are copied. Fits of 10,000 to a million rows had somewhat less at their peak.
-TABLES, ROW_BYTES, ENTRY_BYTES = 12, 104, 8
+# Memory of a fit above its input: what it takes at any size, doubles for each feature and each cluster or topic, bytes
+# for each row, and of those rows that are looked at together doubles for each topic and a copy of the entries. Fits of
+# 2,000 to a million rows had 0.5 to 1.3 times as much at their peak.
+LEAST_BYTES, TABLES, ROW_BYTES, SHARES, ENTRY_BYTES = 4e6, 12, 104, 6, 8
 FIRST_SECONDS = 2.0  # imports and compiled code from disk
 
 
@@ -142,8 +143,10 @@ def expected_seconds(counts: Counts, n_clusters: int, n_topics: int) -> float:
 def expected_megabytes(counts: Counts, n_clusters: int, n_topics: int) -> float:
     """Return the memory of a fit above its input: tables of features, numbers of rows, and rows that are copied."""
     tables = 8 * TABLES * counts.n_features * (n_clusters + n_topics)
-    n_copied = counts.nnz * min(1.0, SAMPLED_ROWS / counts.n_rows)
-    return (tables + ROW_BYTES * counts.n_rows + ENTRY_BYTES * n_copied) / 1e6
+    together = min(1.0, SAMPLED_ROWS / counts.n_rows) * (
+        ENTRY_BYTES * counts.nnz + 8 * SHARES * counts.n_rows * n_topics
+    )
+    return (LEAST_BYTES + tables + ROW_BYTES * counts.n_rows + together) / 1e6
 
 
 # --- findings ---------------------------------------------------------------------------------------------------

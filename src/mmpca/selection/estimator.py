@@ -184,7 +184,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         results = self._results(found, rows)
         if self.n_resamples and found.is_complete:
             results["wins"] = self._wins(grid, results)
-        self._choose(results, found, X)
+        self._choose(results, found, X, (rows.n_rows, rows.n_features))
         if not found.is_complete:
             n_cells = len(grids[0]) * len(grids[1])
             warnings.warn(
@@ -208,8 +208,8 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         return Options(seed, float(self.topic_prior), n_init, int(self.max_epochs), float(self.tol), n_folds)
 
     def _belonging(self, rows: Counts, options: Options) -> dict[str, Any]:
-        """Return what a store has to agree in; the stabilised counts tell whether they were."""
-        return {"data": fingerprint(rows)} | options._asdict()
+        """Return what a store has to agree in."""
+        return {"stabilize": self.stabilize, "data": fingerprint(rows)} | options._asdict()
 
     def _watch(self, callback: Callable[[GridProgress], object] | None) -> Callable[[GridProgress], object] | None:
         """Return the callback, reporting on the way where asked to."""
@@ -267,8 +267,8 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
             wins[self._results(found, again.rows)[self.criterion].argmax()] += 1  # the same cells in the same order
         return wins / max(1.0, wins.sum())
 
-    def _choose(self, results: dict[str, NDArray[Any]], found: GridFit, X: Any) -> None:
-        """Set the fitted attributes."""
+    def _choose(self, results: dict[str, NDArray[Any]], found: GridFit, X: Any, most: tuple[int, int]) -> None:
+        """Set the fitted attributes; `most` are the numbers of clusters and topics that there can be."""
         score = results[self.criterion]
         order = np.argsort(-score, kind="stable")
         pairs = [
@@ -280,7 +280,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         self.results_, self.best_params_, self.best_score_ = results, pairs[0], float(score[order[0]])
         self.runner_up_ = pairs[1] if len(pairs) > 1 else None
         self.gap_ = float(score[order[0]] - score[order[1]]) if len(pairs) > 1 else np.inf
-        self.reason_ = sentence(results, self.criterion)
+        self.reason_ = sentence(results, self.criterion, most)
         self.labels_ = self.best_estimator_.labels_
         self.n_features_in_ = self.best_estimator_.n_features_in_
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit

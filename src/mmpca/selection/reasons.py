@@ -27,7 +27,7 @@ class Gap(NamedTuple):
         return f"{number(self.nats)} nats{error}"
 
 
-def sentence(results: Mapping[str, NDArray[Any]], criterion: str) -> str:
+def sentence(results: Mapping[str, NDArray[Any]], criterion: str, most: tuple[float, float] = (np.inf, np.inf)) -> str:
     """Say which cell is best and how far behind its neighbours are.
 
     Parameters
@@ -36,6 +36,8 @@ def sentence(results: Mapping[str, NDArray[Any]], criterion: str) -> str:
         `n_clusters`, `n_topics`, the criterion (larger is better), and for "predictive" the `predictive_error`.
     criterion : str
         Its name.
+    most : tuple of two numbers
+        Clusters and topics that there can be at the most: the numbers of rows and of features.
     """
     n_clusters, n_topics, score = results["n_clusters"], results["n_topics"], results[criterion]
     is_drawn = criterion == "predictive" and "predictive_error" in results
@@ -47,7 +49,7 @@ def sentence(results: Mapping[str, NDArray[Any]], criterion: str) -> str:
         int(x): Gap(score[best] - score[n_topics == x].max(), error[n_topics == x].max()) for x in np.unique(n_topics)
     }
     parts = [f"{_count(q, 'cluster')} and {_count(k, 'topic')}, by the criterion {criterion}"]
-    parts += [_verdict(q, by_q, "cluster"), _verdict(k, by_k, "topic")]
+    parts += [_verdict(q, by_q, "cluster", most[0]), _verdict(k, by_k, "topic", most[1])]
     return "; ".join(part for part in parts if part) + "."
 
 
@@ -56,7 +58,7 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def _verdict(chosen: int, gaps: dict[int, Gap], what: str) -> str:
+def _verdict(chosen: int, gaps: dict[int, Gap], what: str, most: float) -> str:
     """Say how clear one of the two numbers is, with its neighbours in the grid."""
     others = sorted(gaps)
     place = others.index(chosen)
@@ -68,12 +70,9 @@ def _verdict(chosen: int, gaps: dict[int, Gap], what: str) -> str:
     is_close = any(not gap.is_at_least(CLOSE, CLOSE_ERRORS) for gap in rivals)
     verdict = "clear" if is_clear else "a close call" if is_close else "likely"
     told = " and ".join(f"{_count(x, what)} {'is' if x == 1 else 'are'} {gaps[x]} worse" for x in neighbours)
-    edge = "" if 0 < place < len(others) - 1 else f" (at the edge of the grid: try {_beyond(place, others)})"
+    beyond = "fewer" if place == 0 and chosen > 1 else "more" if place == len(others) - 1 and chosen < most else ""
+    edge = f" (at the edge of the grid: try {beyond})" if beyond else ""
     return f"the number of {what}s is {verdict}: {told}{edge}"
-
-
-def _beyond(place: int, others: list[int]) -> str:
-    return "fewer" if place == 0 and others[0] > 1 else "more"
 
 
 def _count(n: int, what: str) -> str:

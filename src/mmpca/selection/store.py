@@ -27,7 +27,7 @@ Part = TypeVar("Part", bound=NamedTuple)
 # Of entries whose values say nothing to a reader.
 DIFFERENCES = {
     "data": "its counts are others (for texts, other words may have been left out)",
-    "seed": "it was made with another random_state",
+    "seed": "it was made with another random_state (--seed), which has to be a number, the same each time",
 }
 
 

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
+from mmpca.errors import CountsError
 from mmpca.text.settings import check_settings
 
 Analyzer = Callable[[str], list[str]]
@@ -127,7 +128,7 @@ class CountTexts(TransformerMixin, BaseEstimator):
         try:
             X = vectorizer.fit_transform(checked)
         except ValueError as error:  # all words are left out
-            raise ValueError(
+            raise CountsError(
                 f"No word of the {len(checked)} texts is left ({str(error).rstrip('.')}). Leave out fewer: lower "
                 "min_df or min_length, raise max_df, or shorten the list of stop words."
             ) from error
@@ -196,7 +197,7 @@ class CountTexts(TransformerMixin, BaseEstimator):
             limit * n_texts if isinstance(limit, float | np.floating) else limit for limit in (self.min_df, self.max_df)
         )
         if least > most:
-            raise ValueError(
+            raise CountsError(
                 f"min_df={self.min_df} and max_df={self.max_df} leave no word: of {n_texts} texts, one would have to "
                 f"be in at least {least:g} and at most {most:g}. Lower min_df, or raise max_df."
             )

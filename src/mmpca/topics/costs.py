@@ -7,20 +7,24 @@ processor, all of it takes less.
 
 from __future__ import annotations
 
+import numpy as np
+
 from mmpca.topics.spectral import N_PASSES, SPARE_DIRECTIONS
 
 UNIT = 7e-9  # seconds
-SMALL_TABLE, SMALL_PACE = 500_000, 0.4  # topics times features, and what these take of the time of more
+SMALL_TABLE, LARGE_TABLE = 500_000, 1_500_000  # topics times features: within the cache, beyond it
+SMALL_PACE = 0.5  # what an entry takes within the cache, of the time beyond it
 DIRECTION = 1.7  # an entry times a direction, in a pass
 SCORE = 2.1  # an entry times a topic, for each prior
-REFINING = 6.7  # an entry times a topic, in a pass over all rows
-USUAL_PASSES = 200  # of EM, where it may settle
-USUAL_SEARCH = 550  # passes of all runs that choose the prior
+REFINING = 3.4  # an entry times a topic, in a pass over all rows
+USUAL_PASSES = 150  # of EM, where it may settle
+USUAL_SEARCH = 400  # passes of all runs that choose the prior
 
 
 def pace(n_features: int, n_topics: int) -> float:
     """Return what the stages of topics of this size take, as a share of the costs below."""
-    return SMALL_PACE if n_features * n_topics <= SMALL_TABLE else 1.0
+    sizes = np.log([SMALL_TABLE, LARGE_TABLE])
+    return float(np.interp(np.log(n_features * n_topics), sizes, [SMALL_PACE, 1.0]))
 
 
 def of_whole(n_entries: int, n_topics: int) -> dict[str, float]:

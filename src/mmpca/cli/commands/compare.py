@@ -12,8 +12,8 @@ from mmpca.cli import options
 
 def compare(
     input: options.Input,
-    clusters: options.Clusters = 8,
-    topics: options.Topics = 5,
+    clusters: options.ClustersOrFew = None,
+    topics: options.TopicsOrFew = None,
     labels: Annotated[
         Path | None,
         typer.Option("--labels", help="Known labels: a column of .csv or .tsv, or one on each line."),

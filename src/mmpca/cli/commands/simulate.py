@@ -23,10 +23,16 @@ def simulate(
     noise: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of counts whose topic is drawn blindly.")] = 0.0,
     balance: Annotated[float, typer.Option(min=0.01, max=1.0, help="1 for clusters of equal size.")] = 1.0,
     clusters: Annotated[
-        int | None, typer.Option("--clusters", "-q", min=1, help="Random clusters; by default the paper's six.")
+        int | None,
+        typer.Option(
+            "--clusters", "-q", parser=options.whole, metavar="N", help="Random clusters; by default the paper's six."
+        ),
     ] = None,
     topics: Annotated[
-        int | None, typer.Option("--topics", "-k", min=1, help="Random topics; by default the paper's four.")
+        int | None,
+        typer.Option(
+            "--topics", "-k", parser=options.whole, metavar="N", help="Random topics; by default the paper's four."
+        ),
     ] = None,
     features: Annotated[int, typer.Option("--features", min=1, help="Features of random topics.")] = 1000,
     json: options.Json = False,
