@@ -2,6 +2,8 @@
 
 import doctest
 import re
+import subprocess
+import sys
 from urllib.parse import urlsplit
 
 import pytest
@@ -20,6 +22,11 @@ LINKS = [
 @pytest.mark.parametrize("block", RUN)
 def test_a_code_block_of_the_documents_runs(block, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # what it writes is not left behind
+    if '__name__ == "__main__"' in block.text:  # a script, which processes that it starts read again
+        (tmp_path / "script.py").write_text(block.text)
+        done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True, timeout=120)
+        assert done.stdout, done.stderr
+        return
     exec(compile(block.text, block.name, "exec"), {})
     assert capsys.readouterr().out
 

@@ -155,7 +155,7 @@ def test_the_command_names_ailment_and_remedy_and_leaves_with_1(mmpca_command, t
     (tmp_path / "sites.csv").write_text("site,a,b,c\nhill,3,1,0\nsea,0,0,0\nlake,0,2,5\n")
     done = mmpca_command("inspect", tmp_path / "sites.csv", "-q", 2, "-k", 2)
     assert done.code == 1
-    assert "error: Row 1 has no counts: no cluster fits" in done.out
+    assert "error: Row 'sea' has no counts: no cluster fits" in done.out
     assert "→ Leave them out: mmpca fit --drop-empty." in done.out
     assert "A fit would be refused." in done.out
 

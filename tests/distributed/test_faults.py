@@ -124,6 +124,23 @@ def test_a_call_that_kills_every_worker_is_given_up_with_advice(client):
     client.wait_for_workers(2)
 
 
+def test_who_waits_for_a_first_worker_is_told(monkeypatch, caplog):
+    from distributed import Client, LocalCluster
+
+    monkeypatch.setattr("mmpca.distributed.crews.WORKERLESS_SECONDS", 0.2)
+    settings = {"n_workers": 0, "threads_per_worker": 1, "processes": False, "dashboard_address": "127.0.0.1:0"}
+    with LocalCluster(**settings) as cluster, Client(cluster, set_as_default=False) as client:
+        timer = threading.Timer(1.5, cluster.scale, [1])
+        timer.start()
+        assert Cluster(client).call(len, [1, 2]) == 2
+        timer.join()
+        (told,) = [record.getMessage() for record in caplog.records if record.name == "mmpca"]
+        assert f"no worker: waiting for one. Start some with `dask worker {cluster.scheduler_address}`" in told
+        caplog.clear()
+        assert Cluster(client).call(time.sleep, 0.7) is None
+    assert not [record for record in caplog.records if record.name == "mmpca"]
+
+
 def test_an_address_without_a_scheduler_is_told(monkeypatch):
     monkeypatch.setattr("mmpca.distributed.crews.CONNECTING_SECONDS", 1)
     before = set(threading.enumerate())

@@ -37,6 +37,12 @@ def test_without_errors_nats_alone_decide():
     assert "is clear: 1 topic is 10 nats worse" in sentence(results([-10.0, 0.0]), "predictive")
 
 
+def test_the_next_best_cell_is_named():
+    told = sentence(results([-6.8, -50.0, 0.0, -40.0], [2.5, 0.0, 0.0, 9.0]), "predictive")
+    assert told.endswith("; next best are 2 clusters and 1 topic, 6.8 nats (standard error 2.5) behind.")
+    assert "next best" not in sentence(results([0.0]), "predictive")
+
+
 def test_no_more_are_advised_than_there_can_be():
     rising = results([-50.0, 0.0])
     assert "(at the edge of the grid: try more)" in sentence(rising, "predictive", (9, 9))

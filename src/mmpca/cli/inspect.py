@@ -36,7 +36,8 @@ def run(
     data = read_data(path, how, counting)
     counts = as_counts(data.X, name=str(path), empty_rows="allow")
     n_clusters, n_topics = usual_sizes(n_clusters, n_topics, data.X.shape)
-    found = inspect_counts(counts, n_clusters=n_clusters, n_topics=n_topics)
+    names = {"row_names": data.table.row_names, "feature_names": data.table.feature_names}
+    found = inspect_counts(counts, n_clusters=n_clusters, n_topics=n_topics, **names)
     found = found._replace(findings=found.findings + tuple(_about_names(data)))
     if as_json:
         screen.print_json(_document(path, found, data))

@@ -36,7 +36,10 @@ def read_labels(path: Path, names: Sequence[str] | None) -> list[str]:
     if names is None or rows is None or rows == list(names):
         return labels
     if set(rows).isdisjoint(names):
-        screen.note(f'{path}: no name in the column "{ROW_COLUMN}" is one of the data\'s; labels are taken in order.')
+        screen.note(
+            f'{path}: no name in the column "{ROW_COLUMN}", such as {rows[0]!r}, is one of the data\'s, such as '
+            f"{names[0]!r}; labels are taken in order."
+        )
         return labels
     _check_same_names(path, rows, names)
     by_name = dict(zip(rows, labels, strict=True))

@@ -107,7 +107,7 @@ def check_starts(value: str) -> str:
 def _check_folder(path: Path) -> None:
     # Better now than after an hour's fit.
     if not path.absolute().parent.is_dir():
-        raise typer.BadParameter(f"the folder {path.absolute().parent} does not exist.")
+        raise typer.BadParameter(f"the folder {path.absolute().parent} does not exist. Make it first.")
     if path.is_dir():
         raise typer.BadParameter(f"{path} is a folder; give the name of a file.")
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import Any, Protocol
 
 from mmpca.errors import ClusterError
 
 CONNECTING_SECONDS = 20
+WORKERLESS_SECONDS = 5.0  # after which a cluster is looked at, and again: if it has no worker, that is said
+
+logger = logging.getLogger("mmpca")
 
 
 class Crew(Protocol):
@@ -124,7 +128,7 @@ class Cluster:
     def finish(self, futures: Sequence[Any]) -> None:
         """Wait until all calls are done."""
         with _losses_told(), self.client.as_current():
-            self.client.sync(_all_done, list(futures))
+            self.client.sync(_all_done, self.client, list(futures))
 
     def gather(self, futures: Sequence[Any]) -> list[Any]:
         """Bring results here; what was lost with a worker is made again before."""
@@ -151,14 +155,30 @@ class Cluster:
         return [group for worker, numbers in held.items() for group in _dealt(numbers, n_threads.get(worker, 1))]
 
 
-async def _all_done(futures: list[Any]) -> None:
+async def _all_done(client: Any, futures: list[Any]) -> None:
     """Wait until all futures are done, or raise the error of one as soon as it has failed."""
+    watch = asyncio.create_task(_told_of_no_workers(client))
     try:
         async with asyncio.TaskGroup() as waiting:  # nobody waits on: that would hold futures, and so tasks of workers
             for future in futures:
                 waiting.create_task(_done(future))
     except ExceptionGroup as failed:
         raise failed.exceptions[0] from None
+    finally:
+        watch.cancel()
+
+
+async def _told_of_no_workers(client: Any) -> None:
+    """Say that all wait for a worker, if there is none: they may still come, from a queue or after a restart."""
+    n_looks = 0
+    with suppress(OSError):  # who waits for the results is told that the scheduler has gone
+        while n_looks < 2:
+            await asyncio.sleep(WORKERLESS_SECONDS)
+            n_looks = 0 if await client.scheduler.ncores() else n_looks + 1
+        logger.warning(
+            "The cluster has no worker: waiting for one. Start some with `dask worker %s`; Ctrl-C ends it.",
+            client.scheduler.address,
+        )
 
 
 async def _done(future: Any) -> None:

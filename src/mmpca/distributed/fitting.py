@@ -82,7 +82,10 @@ def check_model(model: MMPCA) -> None:
         raise TypeError(f"model must be an MMPCA such as MMPCA(8, 5), but it is {told}.")
     constraints.check_parameters(model.get_params(deep=False))
     if model.algorithm != "greedy":
-        raise ValueError(f"algorithm must be 'greedy' for rows in parts, but it is {model.algorithm!r}.")
+        raise ValueError(
+            f"algorithm must be 'greedy' for rows in parts, but it is {model.algorithm!r}. Leave it out, or join the "
+            "parts."
+        )
 
 
 def fit_loaded(

@@ -205,12 +205,12 @@ def _compare(first: _Sketch, other: _Sketch, name: str, other_name: str) -> None
     """Raise CountsError unless two blocks have the same features."""
     if other.n_features != first.n_features:
         raise CountsError(
-            f"All blocks must have the same features, but {name} has {first.n_features} and {other_name} has "
-            f"{other.n_features}. Count all of them with one vocabulary."
+            f"All of them must have the same features, but {name} has {first.n_features} and {other_name} has "
+            f"{other.n_features}. Leave out what does not belong, and count the others with one vocabulary."
         )
     if first.names_digest != other.names_digest:
         raise CountsError(
-            f"All blocks must have the same features in the same order, but the names in {other_name} are not "
+            f"All of them must have the same features in the same order, but the names in {other_name} are not "
             f"those in {name}. Count all of them with one vocabulary; for files that name only what occurs in "
             "them, give it as feature_names."
         )

@@ -59,7 +59,8 @@ def read_dialect(path: Path) -> Dialect:
     if header is not None and len(header) != n_fields:
         raise refusal(
             path,
-            f"expected {len(header)} fields, as in the header, but found {n_fields}. Correct the line or the header.",
+            f"expected {len(header)} fields, as in the header, but found {n_fields}. Correct the line or the header; "
+            "if these are texts, one on each line, say so: --text, in Python mmpca.text.read_texts.",
             line=n_skipped + 2,
         )
     return Dialect(delimiter, header, _has_names(header, body), n_fields, n_skipped, body[0])

@@ -81,7 +81,7 @@ def _remedy(text: str) -> str:
         return "Write 0 where nothing was counted, or leave out rows with missing values."
     if re.fullmatch(r"[-+]?\d+(,\d+)+", text):
         return "Write numbers without a comma; fractions are no counts."
-    return "Correct the field, or leave out columns of text."
+    return "Correct the field, or leave out columns of text; if it is the texts that count, name their --text-column."
 
 
 def check_array(path: Path, values: NDArray[np.generic], where: str) -> NDArray[np.int32]:

@@ -155,8 +155,8 @@ def read_archive(
             raise
         except _ZIP_ERRORS as error:
             raise ModelFileError(
-                f"This is not a model file, or it is cut short or damaged ({error}). Copy it again, or save the model "
-                "again."
+                f"This is not a model file, or it is cut short or damaged ({error}). Give a file that mmpca fit or "
+                "model.save wrote; if it is one, copy it again, or save the model again."
             ) from error
 
 

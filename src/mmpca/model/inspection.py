@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice
 from typing import Literal, NamedTuple
 
@@ -19,6 +19,7 @@ from mmpca.topics.costs import UNIT
 from mmpca.topics.lda import expected_costs as topic_costs
 
 Level = Literal["error", "warning", "note"]
+Names = Sequence[str] | NDArray[np.generic]
 
 # What counts as much, few, short and so on; shares are of all rows or features.
 RARE_SHARE = 0.2
@@ -74,9 +75,26 @@ class _Case(NamedTuple):
     n_clusters: int
     n_topics: int
     dispersion: float
+    row_names: Names | None
+    feature_names: Names | None
+
+    def row(self, i: int) -> str:
+        """Return what a row is called."""
+        return f"{i}" if self.row_names is None else repr(str(self.row_names[i]))
+
+    def feature(self, v: int) -> str:
+        """Return what a feature is called."""
+        return f"{v}" if self.feature_names is None else repr(str(self.feature_names[v]))
 
 
-def inspect_counts(counts: Counts, *, n_clusters: int = 8, n_topics: int = 5) -> Inspection:
+def inspect_counts(
+    counts: Counts,
+    *,
+    n_clusters: int = 8,
+    n_topics: int = 5,
+    row_names: Names | None = None,
+    feature_names: Names | None = None,
+) -> Inspection:
     """Return what a matrix of counts looks like, and findings with a remedy each.
 
     Parameters
@@ -85,6 +103,8 @@ def inspect_counts(counts: Counts, *, n_clusters: int = 8, n_topics: int = 5) ->
         As :func:`mmpca.counts.as_counts` returns them, rows without counts allowed.
     n_clusters, n_topics : int
         What a fit would be asked for.
+    row_names, feature_names : sequence of str, optional
+        What rows and features are called in the findings; by default they go by number, from 0.
 
     Returns
     -------
@@ -100,9 +120,8 @@ def inspect_counts(counts: Counts, *, n_clusters: int = 8, n_topics: int = 5) ->
     >>> [finding.code for finding in found.findings]
     ['empty rows', 'common factor', 'short rows']
     """
-    case = _Case(
-        counts, counts.row_totals(), counts.column_totals(), n_clusters, n_topics, pooled_overdispersion(counts)
-    )
+    totals, dispersion = (counts.row_totals(), counts.column_totals()), pooled_overdispersion(counts)
+    case = _Case(counts, *totals, n_clusters, n_topics, dispersion, row_names, feature_names)
     findings = tuple(finding for look in _LOOKS for finding in look(case))
     return Inspection(
         counts.n_rows,
@@ -166,7 +185,8 @@ def _sizes(case: _Case) -> Iterator[Finding]:
 def _empty(case: _Case) -> Iterator[Finding]:
     empty = np.flatnonzero(case.rows == 0)
     if empty.size:
-        which = f"Row {empty[0]} has" if empty.size == 1 else f"{empty.size:,} rows, first row {empty[0]}, have"
+        first = case.row(int(empty[0]))
+        which = f"Row {first} has" if empty.size == 1 else f"{empty.size:,} rows, first row {first}, have"
         message = f"{which} no counts: no cluster fits them."
         yield Finding("error", "empty rows", message, "Leave them out: mmpca fit --drop-empty.")
     n_columns = int((case.columns == 0).sum())
@@ -229,9 +249,8 @@ def _short(case: _Case) -> Iterator[Finding]:
 def _uneven(case: _Case) -> Iterator[Finding]:
     filled = case.rows[case.rows > 0]
     if filled.size and filled.max() > UNEVEN_FACTOR * np.median(filled):
-        message = (
-            f"Row {int(case.rows.argmax())} has {int(filled.max()):,} counts, the median {np.median(filled):,.0f}."
-        )
+        row, largest, median = case.row(int(case.rows.argmax())), int(filled.max()), np.median(filled)
+        message = f"Row {row} has {largest:,} counts, the median {median:,.0f}."
         yield Finding("warning", "uneven rows", message, "See whether this row is a total, or of another unit.")
 
 
@@ -239,7 +258,7 @@ def _dominant(case: _Case) -> Iterator[Finding]:
     total = case.columns.sum()
     v = int(case.columns.argmax())
     if total and case.counts.n_features > 10 and case.columns[v] > DOMINANT_SHARE * total:
-        message = f"Feature {v} makes up {case.columns[v] / total:.0%} of all counts."
+        message = f"Feature {case.feature(v)} makes up {case.columns[v] / total:.0%} of all counts."
         yield Finding("warning", "dominant feature", message, "Drop it if it is no signal, or try --stabilize sqrt.")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import signal
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from time import perf_counter
@@ -52,6 +53,12 @@ class Grid(NamedTuple):
         The result depends neither on `n_jobs` nor on what the store knew already. Ctrl-C ends it with the cells that
         are finished, if there are any.
         """
+        with warnings.catch_warnings():
+            # joblib replaces a process that ended for want of work, and warns of it; nothing is lost by that.
+            warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
+            return self._fit(n_jobs, callback)
+
+    def _fit(self, n_jobs: int | None, callback: Callable[[GridProgress], object] | None) -> GridFit:
         found = GridFit({}, {}, is_complete=True)
         tell = _Teller(callback, len(self.n_topics) * (len(self.n_clusters) + 2))
         try:
@@ -175,10 +182,13 @@ class _Teller:
 
     def __init__(self, callback: Callable[[GridProgress], object] | None, n_parts: int) -> None:
         self.callback, self.n_parts, self.n_done = callback, n_parts, 0
-        self.began = perf_counter()
+        self.first = perf_counter()  # when the first part was done: before, processes start and code is compiled
 
     def __call__(self, stage: str, n_new: int) -> None:
         self.n_done += n_new
+        if self.n_done <= 1:
+            self.first = perf_counter()
         if self.callback is not None:
-            each = (perf_counter() - self.began) / self.n_done if self.n_done else float("nan")
-            self.callback(GridProgress(stage, self.n_done, self.n_parts, each * (self.n_parts - self.n_done)))
+            each = (perf_counter() - self.first) / (self.n_done - 1) if self.n_done > 1 else float("nan")
+            n_left = self.n_parts - self.n_done
+            self.callback(GridProgress(stage, self.n_done, self.n_parts, each * n_left if n_left else 0.0))

@@ -50,6 +50,12 @@ def sentence(results: Mapping[str, NDArray[Any]], criterion: str, most: tuple[fl
     }
     parts = [f"{_count(q, 'cluster')} and {_count(k, 'topic')}, by the criterion {criterion}"]
     parts += [_verdict(q, by_q, "cluster", most[0]), _verdict(k, by_k, "topic", most[1])]
+    order = np.argsort(-score, kind="stable")
+    if len(order) > 1:
+        second = int(order[1])
+        cell = f"{_count(int(n_clusters[second]), 'cluster')} and {_count(int(n_topics[second]), 'topic')}"
+        gap = Gap(score[best] - score[second], error[second] if n_topics[second] != k else 0.0)
+        parts.append(f"next best are {cell}, {gap} behind")
     return "; ".join(part for part in parts if part) + "."
 
 

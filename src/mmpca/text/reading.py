@@ -163,7 +163,9 @@ def _column(path: Path, header: Sequence[str], column: str | None) -> str:
         return (likely or list(header))[0]
     wanted = "one column of texts" if column is None else f"a column {column!r}"
     shown = ", ".join(short_repr(name) for name in header[:20])
-    raise refusal(path, f"expected {wanted}, but the columns are {shown}. Name one with column.")
+    raise refusal(
+        path, f"expected {wanted}, but the columns are {shown}. Name one of them: --text-column, in Python column."
+    )
 
 
 # --- JSON lines -----------------------------------------------------------------------------------
