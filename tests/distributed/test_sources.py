@@ -1,5 +1,6 @@
 """Rows from arrays, files and AnnData become parts."""
 
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,7 +11,7 @@ from scipy import sparse
 from mmpca import MMPCA
 from mmpca.distributed import fit, predict
 from mmpca.distributed.crews import Cluster, Threads
-from mmpca.distributed.sources import EmptyRows, Reading, load
+from mmpca.distributed.sources import EmptyRows, Reading, count_done, load
 from mmpca.errors import CountsError, InputFileError
 from mmpca.io import CountTable, write_counts
 
@@ -123,6 +124,20 @@ def test_faults_of_files_name_them(small, crew, tmp_path):
     write_counts(path, CountTable(sparse.csr_array(np.diag([1, 0, 2])), None, None, []))
     with pytest.raises(CountsError, match=r"holes.npz"):
         load([path], crew)
+
+
+def test_blocks_that_are_given_up_are_not_told_as_read():
+    told, release = [], threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        busy = pool.submit(release.wait)
+        crew = Threads(pool, 1)
+        futures = [crew.submit(len, [1]), crew.submit(len, [2])]
+        count_done(futures, told.append)
+        futures[1].cancel()
+        release.set()
+        assert busy.result()
+        assert futures[0].result() == 1
+    assert told == [1]
 
 
 @pytest.mark.parametrize("place", ["threads", "cluster"])

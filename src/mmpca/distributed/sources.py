@@ -107,7 +107,7 @@ def load(
     given = _given(_blocks(X), crew)
     blocks = [crew.submit(read_block, block, number, reading) for number, block in enumerate(given)]
     if on_read is not None:
-        _count(blocks, on_read)
+        count_done(blocks, on_read)
     crew.finish(blocks)
     sketches = crew.gather([crew.submit(_sketch, block) for block in blocks])
     filled = [number for number, sketch in enumerate(sketches) if sketch.n_rows]
@@ -163,11 +163,16 @@ def _given(blocks: Sequence[Any], crew: Crew) -> list[Any]:
     return blocks
 
 
-def _count(futures: Sequence[Any], tell: Callable[[int], object]) -> None:
-    """Tell how many futures are done, again after each of them."""
+def count_done(futures: Sequence[Any], tell: Callable[[int], object]) -> None:
+    """Tell how many futures are done, again after each of them; those that were given up are not."""
     numbers = itertools.count(1)  # next() is atomic
+
+    def done(future: Any) -> None:
+        if not future.cancelled():
+            tell(next(numbers))
+
     for future in futures:
-        future.add_done_callback(lambda _: tell(next(numbers)))
+        future.add_done_callback(done)
 
 
 def _is_delayed(block: Any) -> bool:
