@@ -269,7 +269,7 @@ def test_new_rows_are_not_taken_for_fitted_ones(mmpca_command, studio, tmp_path)
     table = read_counts(studio / "X.mtx")
     write_counts(tmp_path / "few.npz", table._replace(X=table.X[:7]))
     done = mmpca_command("explain", studio / "X.mmpca", tmp_path / "few.npz", "--row", 2)
-    assert "row 2 was not fitted and would be put into cluster" in done.out
+    assert "row 2 as a new row would be put into cluster" in done.out
 
 
 def test_an_explanation_is_written_as_a_table(mmpca_command, studio, tmp_path):

@@ -123,7 +123,7 @@ def _finite(value: Any) -> Any:
 
 
 def _show(console: Console, why: Explanation, name: str) -> None:
-    told = "is in" if why.is_fitted else "was not fitted and would be put into"
+    told = "is in" if why.is_fitted else "as a new row would be put into"
     console.print(
         f"\n[bold]{escape(name)}[/] {told} cluster [bold]{why.cluster}[/]: [{STYLES[why.verdict]}]{why.verdict}[/], "
         f"probability {why.probability:.3f}",
