@@ -68,8 +68,7 @@ def run(
         fitted = _fit_here(model, paths[0], how, counting, drop_empty=drop_empty, checkpoint=checkpoint)
         labels = _write(fitted, output)
     else:
-        parts.check_counts(paths, how, counting)
-        with parts.opened(paths, how, scheduler, model, drop_empty=drop_empty) as loaded:
+        with parts.opened(paths, how, counting, scheduler, model, drop_empty=drop_empty) as loaded:
             with _told_where_to_go_on(checkpoint):
                 went = watched_fit(partial(fit_loaded, model, loaded, checkpoint=checkpoint), screen.err())
             fitted = Fitted(model, went, partial(parts.label_table, model, loaded), loaded.notes)

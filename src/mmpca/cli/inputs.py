@@ -46,6 +46,7 @@ class Data(NamedTuple):
 def read_data(path: Path, how: InputOptions, counting: TextOptions) -> Data:
     """Read counts, or texts whose words are counted."""
     if not is_text(path, how):
+        check_file(path)
         check_unused(path, counting)
         return Data(_read_table(path, how))
     from mmpca.cli import texts  # only who counts words pays for it
@@ -55,7 +56,6 @@ def read_data(path: Path, how: InputOptions, counting: TextOptions) -> Data:
 
 def check_unused(path: Path, counting: TextOptions) -> None:
     """Refuse options of texts for an input of counts, which they would not change."""
-    check_file(path)
     usual = TextOptions()
     for name, value in counting._asdict().items():
         if value != getattr(usual, name):

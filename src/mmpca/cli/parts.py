@@ -45,10 +45,17 @@ class Predicted(NamedTuple):
 
 @contextmanager
 def opened(
-    paths: Sequence[Path], how: InputOptions, scheduler: str | None, model: MMPCA, *, drop_empty: bool
+    paths: Sequence[Path],
+    how: InputOptions,
+    counting: TextOptions,
+    scheduler: str | None,
+    model: MMPCA,
+    *,
+    drop_empty: bool,
 ) -> Iterator[Loaded]:
     """Provide the rows of files, read by a cluster's workers or by threads, for a fit of the model."""
     _check_inputs(paths, how)
+    check_unused(paths[0], counting)
     check_model(model)
     reading = Reading(model.stabilize, empty_rows="drop", options=_read_options(how), with_rows=True)
     with without_dask_messages(), crew_of(scheduler, effective_n_jobs(model.n_jobs)) as crew:
@@ -110,13 +117,6 @@ def _told(n_files: int) -> Iterator[Callable[[int], None]]:
 
 def _read_line(n_read: int, n_files: int) -> str:
     return f"reading: {n_read} of {n_files} files"
-
-
-def check_counts(paths: Sequence[Path], how: InputOptions, counting: TextOptions) -> None:
-    """Refuse options of texts where counts are read in parts."""
-    for path in paths:
-        if path.exists() and not is_text(path, how):
-            check_unused(path, counting)
 
 
 def _check_inputs(paths: Sequence[Path], how: InputOptions, *, has_text: bool = False) -> None:

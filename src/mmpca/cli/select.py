@@ -20,7 +20,7 @@ from mmpca.cli.fit import label_table, named, without_empty_rows
 from mmpca.cli.guard import INTERRUPTED
 from mmpca.cli.inputs import read_data
 from mmpca.cli.lines import Lines
-from mmpca.cli.options import USUAL_CLUSTERS, USUAL_TOPICS, InputOptions, TextOptions
+from mmpca.cli.options import InputOptions, TextOptions, usual_sizes
 from mmpca.cli.tables import records, write_table
 from mmpca.errors import InterruptedSearchWarning
 from mmpca.selection import MMPCASearch
@@ -49,7 +49,7 @@ def run(
     data = read_data(path, how, counting)
     remarks = list(data.table.notes)
     data = without_empty_rows(data, path, remarks, is_wanted=drop_empty)
-    search = MMPCASearch(**(parameters | _usual_grid(parameters, *data.X.shape)))
+    search = MMPCASearch(**(parameters | _usual_grid(parameters, data.X.shape)))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         _watched(search, data.X)
@@ -69,14 +69,10 @@ def run(
         raise typer.Exit(INTERRUPTED)
 
 
-def _usual_grid(parameters: dict[str, Any], n_rows: int, n_features: int) -> dict[str, Any]:
+def _usual_grid(parameters: dict[str, Any], shape: tuple[int, int]) -> dict[str, Any]:
     """Return the numbers to try where none were asked for: the usual ones, as far as the data go."""
-    usual = {"n_clusters": (USUAL_CLUSTERS, n_rows), "n_topics": (USUAL_TOPICS, n_features)}
-    return {
-        name: tuple(range(2, min(largest, n_there) + 1)) or (1,)
-        for name, (largest, n_there) in usual.items()
-        if parameters[name] is None
-    }
+    largest = zip(("n_clusters", "n_topics"), usual_sizes(None, None, shape), strict=True)
+    return {name: tuple(range(2, most + 1)) or (1,) for name, most in largest if parameters[name] is None}
 
 
 def _watched(search: MMPCASearch, X: Any) -> None:

@@ -69,5 +69,6 @@ def _stop_words(given: str | None) -> str | list[str] | None:
 
 
 def _read_words(path: Path) -> list[str]:
-    lines = read_lines(path) if not path.exists() or path.stat().st_size else []
+    is_empty = path.is_file() and not path.stat().st_size  # a list of no words is one
+    lines = [] if is_empty else read_lines(path)
     return list(dict.fromkeys(line.strip() for line in lines if line.strip()))
