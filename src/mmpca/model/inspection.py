@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmpca.counts import Counts, transposition_hint
+from mmpca.model import searching
 from mmpca.model.costs import Sizes
 from mmpca.model.dispersion import LARGE_INDEX, overdispersion
-from mmpca.model.searching import SAMPLED_ROWS
-from mmpca.model.searching import expected_costs as search_costs
 from mmpca.model.starts import auto_kinds, auto_plan
+from mmpca.topics import lda
 from mmpca.topics.costs import UNIT
-from mmpca.topics.lda import expected_costs as topic_costs
 
 Level = Literal["error", "warning", "note"]
 Names = Sequence[str] | NDArray[np.generic]
@@ -155,14 +154,15 @@ def expected_seconds(counts: Counts, n_clusters: int, n_topics: int) -> float:
     kinds = auto_kinds(counts.n_rows, n_clusters * n_topics * counts.n_features)
     planned = list(islice(cycle(kinds), plan.n_starts))
     sizes = Sizes(counts.nnz, counts.n_features, n_clusters, n_topics)
-    search = search_costs(sizes, counts.n_rows, planned, plan.patience)
-    return FIRST_SECONDS + UNIT * (sum(topic_costs(counts, n_topics).values()) + sum(search.values()))
+    costs = lda.expected_costs(counts, n_topics)
+    costs |= searching.expected_costs(sizes, counts.n_rows, planned, plan.patience)
+    return FIRST_SECONDS + UNIT * sum(costs.values())
 
 
 def expected_megabytes(counts: Counts, n_clusters: int, n_topics: int) -> float:
     """Return the memory of a fit above its input: tables of features, numbers of rows, and rows that are copied."""
     tables = 8 * TABLES * counts.n_features * (n_clusters + n_topics)
-    together = min(1.0, SAMPLED_ROWS / counts.n_rows) * (
+    together = min(1.0, searching.SAMPLED_ROWS / counts.n_rows) * (
         ENTRY_BYTES * counts.nnz + 8 * SHARES * counts.n_rows * n_topics
     )
     return (LEAST_BYTES + tables + ROW_BYTES * counts.n_rows + together) / 1e6
