@@ -170,11 +170,11 @@ async def _all_done(client: Any, futures: list[Any]) -> None:
 
 async def _told_of_no_workers(client: Any) -> None:
     """Say that all wait for a worker, if there is none: they may still come, from a queue or after a restart."""
-    n_looks = 0
+    n_empty_looks = 0
     with suppress(OSError):  # who waits for the results is told that the scheduler has gone
-        while n_looks < 2:
+        while n_empty_looks < 2:
             await asyncio.sleep(WORKERLESS_SECONDS)
-            n_looks = 0 if await client.scheduler.ncores() else n_looks + 1
+            n_empty_looks = 0 if await client.scheduler.ncores() else n_empty_looks + 1
         logger.warning(
             "The cluster has no worker: waiting for one. Start some with `dask worker %s`; Ctrl-C ends it.",
             client.scheduler.address,

@@ -48,14 +48,12 @@ def sentence(results: Mapping[str, NDArray[Any]], criterion: str, most: tuple[fl
     by_k = {
         int(x): Gap(score[best] - score[n_topics == x].max(), error[n_topics == x].max()) for x in np.unique(n_topics)
     }
-    parts = [f"{_count(q, 'cluster')} and {_count(k, 'topic')}, by the criterion {criterion}"]
+    parts = [f"{_cell(q, k)}, by the criterion {criterion}"]
     parts += [_verdict(q, by_q, "cluster", most[0]), _verdict(k, by_k, "topic", most[1])]
-    order = np.argsort(-score, kind="stable")
-    if len(order) > 1:
-        second = int(order[1])
-        cell = f"{_count(int(n_clusters[second]), 'cluster')} and {_count(int(n_topics[second]), 'topic')}"
+    if len(score) > 1:
+        second = int(np.argsort(-score, kind="stable")[1])
         gap = Gap(score[best] - score[second], error[second] if n_topics[second] != k else 0.0)
-        parts.append(f"next best are {cell}, {gap} behind")
+        parts.append(f"next best are {_cell(n_clusters[second], n_topics[second])}, {gap} behind")
     return "; ".join(part for part in parts if part) + "."
 
 
@@ -79,6 +77,10 @@ def _verdict(chosen: int, gaps: dict[int, Gap], what: str, most: float) -> str:
     beyond = "fewer" if place == 0 and chosen > 1 else "more" if place == len(others) - 1 and chosen < most else ""
     edge = f" (at the edge of the grid: try {beyond})" if beyond else ""
     return f"the number of {what}s is {verdict}: {told}{edge}"
+
+
+def _cell(n_clusters: int, n_topics: int) -> str:
+    return f"{_count(n_clusters, 'cluster')} and {_count(n_topics, 'topic')}"
 
 
 def _count(n: int, what: str) -> str:
