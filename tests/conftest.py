@@ -1,15 +1,67 @@
-"""Random problems for the tests of the search and its kernels, as fixtures: test modules cannot import each other."""
+"""What all tests share: signals, processes, patience, and random problems; test modules cannot import each other."""
 
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from mmpca import engine
 from mmpca.counts import as_counts
 from mmpca.engine.bound import partition_bound
 from mmpca.simulate import sparse_topics
+
+# On a busy machine everything takes long, which is no error.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
+
+
+def pytest_configure():
+    """Receive Ctrl-C even if it is ignored, as under ``nohup make test &``: tests send it, and processes inherit it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def start_python():
+    """Return a function that starts Python in a process of its own, with pipes for both outputs.
+
+    At the end of the test the process is killed and its pipes are closed, even if the test fails.
+    """
+    processes = []
+
+    def start(*arguments, **options):
+        command = [sys.executable, *map(str, arguments)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        with process:
+            process.kill()
+
+
+@pytest.fixture
+def largest_file():
+    """Return a context in which no file grows beyond a number of bytes: a real error of the disk, on any machine."""
+    resource = pytest.importorskip("resource", reason="Windows has no limit on the size of a file")
+
+    @contextmanager
+    def limit(n_bytes):
+        old = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, old[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, old)
+
+    return limit
 
 
 class Problem(NamedTuple):

@@ -1,4 +1,4 @@
-"""Every kind of input gives the same counts, and everything that is not a count is refused with its place."""
+"""Every kind of input gives the same counts, and anything that is not a count is rejected with row and column."""
 
 import re
 import tracemalloc
@@ -12,10 +12,19 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-import mmpca.counts
-from mmpca import kernels
-from mmpca.counts import LARGEST_COUNT, Counts, as_counts, no_rows, square_root, transposition_hint
+from mmpca.counts import (
+    LARGEST_COUNT,
+    Counts,
+    as_counts,
+    count_remedy,
+    no_rows,
+    scale_hint,
+    square_root,
+    stacked,
+    transposition_hint,
+)
 from mmpca.errors import CountsError
+from mmpca.topics import kernels
 
 DENSE = np.array([[2, 0, 1, 0], [0, 0, 0, 7], [1, 3, 0, 1]])
 EXPECTED = Counts(
@@ -49,20 +58,17 @@ def compressed(data, indices, indptr, kind=sparse.csr_array, shape=(3, 4)):
     return kind((np.array(data), np.array(indices), np.array(indptr)), shape=shape)
 
 
-def small_chunks(monkeypatch):
-    monkeypatch.setattr(mmpca.counts, "_CHUNK", 3)
+@pytest.fixture(scope="module")
+def large():
+    """Return a table of several chunks (of 131,072 entries each), with some empty rows."""
+    X = np.random.default_rng(0).poisson(1.5, (500, 700))
+    X[:3], X[200:250], X[-4:] = 0, 0, 0
+    return X
 
 
-@pytest.fixture(params=[False, True], ids=["one chunk", "many chunks"])
-def _chunks(request, monkeypatch):
-    if request.param:
-        small_chunks(monkeypatch)
+# --- one form for all inputs ------------------------------------------------------------------------------------
 
 
-# --- one form for all inputs ---------------------------------------------------------------------
-
-
-@pytest.mark.usefixtures("_chunks")
 @pytest.mark.parametrize("dtype", NUMBERS)
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "dia", "bsr"])
 @pytest.mark.parametrize("family", ["array", "matrix"])
@@ -71,7 +77,6 @@ def test_sparse_input_gives_the_same_counts(form, family, dtype):
     assert_same_counts(as_counts(X), EXPECTED)
 
 
-@pytest.mark.usefixtures("_chunks")
 @pytest.mark.parametrize("dtype", [*NUMBERS, "float16", "object", ">i4", ">f8"])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_dense_input_gives_the_same_counts(dtype, order):
@@ -139,7 +144,7 @@ def test_csr_in_any_form_gives_the_same_counts_and_stays_unchanged(kind, dtype, 
     assert set(vars(X)) == attributes
 
 
-def test_out_of_date_flags_of_a_sparse_matrix_are_not_believed():
+def test_out_of_date_flags_of_a_sparse_matrix_are_ignored():
     X = compressed([1, 2, 7, 1, 3, 1], [2, 0, 3, 3, 1, 0], [0, 2, 3, 6])
     X.has_canonical_format = True
     assert_same_counts(as_counts(X), EXPECTED)
@@ -271,26 +276,34 @@ def test_duplicates_in_any_order_are_summed(data):
     np.testing.assert_array_equal(as_counts(csr, empty_rows="allow").to_csr().toarray(), wanted)
 
 
-# --- what counts can do --------------------------------------------------------------------------
+# --- methods ----------------------------------------------------------------------------------------------------
 
 
-def test_totals_are_exact_over_many_chunks(monkeypatch):
-    X = np.random.default_rng(0).poisson(0.5, (50, 7))
-    X[:3], X[20:25], X[-4:] = 0, 0, 0
-    small_chunks(monkeypatch)
-    counts = as_counts(X, empty_rows="allow")
-    np.testing.assert_array_equal(counts.row_totals(), X.sum(axis=1))
-    np.testing.assert_array_equal(counts.column_totals(), X.sum(axis=0))
+@pytest.mark.parametrize("dtype", ["int64", "float32", "object"])
+@pytest.mark.parametrize("form", ["dense", "fortran", "csr", "csc", "coo"])
+def test_input_of_several_chunks_gives_the_same_counts(large, form, dtype):
+    X = large.astype(dtype)
+    counts = as_counts(X if dtype == "object" else in_form(X, form), empty_rows="allow")
+    np.testing.assert_array_equal(counts.to_csr().toarray(), large)
+    np.testing.assert_array_equal(counts.row_totals(), large.sum(axis=1))
+    np.testing.assert_array_equal(counts.column_totals(), large.sum(axis=0))
+    np.testing.assert_array_equal(square_root(counts).to_csr().toarray(), np.rint(np.sqrt(large)))
+    order = np.random.default_rng(0).permutation(500)
+    np.testing.assert_array_equal(counts.take(order).to_csr().toarray(), large[order])
 
 
-def test_weighted_totals_are_exact_and_wrap_around_where_their_type_ends(monkeypatch):
-    rng = np.random.default_rng(0)
-    X, weights = rng.poisson(0.5, (50, 7)), rng.integers(2**64, size=7, dtype=np.uint64)
-    X[3, 2], X[-4:] = LARGEST_COUNT, 0
-    small_chunks(monkeypatch)
+def test_weighted_totals_are_exact_and_wrap_around(large):
+    X, weights = large.copy(), np.random.default_rng(0).integers(2**64, size=700, dtype=np.uint64)
+    X[5, 2] = LARGEST_COUNT
     totals = as_counts(X, empty_rows="allow").row_totals(weights)
-    expected = [sum(int(x) * int(w) for x, w in zip(row, weights, strict=True)) % 2**64 for row in X]
-    assert totals.tolist() == expected
+    for i in (0, 5, 300, 499):
+        assert totals[i] == sum(int(x) * int(w) for x, w in zip(X[i], weights, strict=True)) % 2**64
+
+
+def test_stacked_counts_are_the_rows_of_all():
+    parts = [EXPECTED.take(slice(0, 1)), no_rows(4), EXPECTED.take([2, 1])]
+    assert_same_counts(stacked(parts), EXPECTED.take([0, 2, 1]))
+    assert stacked(parts[:1]) is parts[0]
 
 
 def test_totals_of_huge_counts_do_not_overflow():
@@ -317,12 +330,12 @@ def as_counts_of_any_shape(X):
     return Counts(csr.indptr.astype(np.int64), csr.indices.astype(np.int32), csr.data, X.shape[1])
 
 
-def test_taking_a_row_that_is_not_there_is_an_error():
+def test_taking_a_row_that_does_not_exist_is_an_error():
     with pytest.raises(IndexError):
         EXPECTED.take([3])
 
 
-def test_rows_that_follow_each_other_share_their_entries():
+def test_consecutive_rows_share_their_entries():
     taken = EXPECTED.take(slice(1, None))
     assert np.shares_memory(taken.data, EXPECTED.data)
     assert np.shares_memory(taken.indices, EXPECTED.indices)
@@ -338,7 +351,6 @@ def test_csr_shares_entries_with_the_counts():
     np.testing.assert_array_equal(csr.toarray(), DENSE)
 
 
-@pytest.mark.usefixtures("_chunks")
 def test_square_roots_are_rounded_and_keep_the_pattern():
     counts = as_counts([[1, 2, 3, 6, 7, 0, LARGEST_COUNT]])
     roots = square_root(counts)
@@ -347,39 +359,15 @@ def test_square_roots_are_rounded_and_keep_the_pattern():
     assert counts.data.tolist() == [1, 2, 3, 6, 7, LARGEST_COUNT]
 
 
-# --- what is refused -----------------------------------------------------------------------------
-
-FAULTS = {
-    "negative": (
-        -2,
-        r"^Negative values in data: X must hold counts .*X\[2, 1\] = -2\. .*centring or scaling",
-    ),
-    "fraction": (0.5, r"^X must hold counts .* but X\[2, 1\] = 0\.5\. Give raw counts .* round them"),
-    "missing": (
-        np.nan,
-        r"^X must hold counts .* but X\[2, 1\] = NaN\. Missing values are not supported: drop",
-    ),
-    "infinite": (
-        np.inf,
-        r"^X must hold counts .* but X\[2, 1\] = inf\. Infinite values .* give the raw counts",
-    ),
-    "minus infinity": (-np.inf, r"X\[2, 1\] = -inf\."),
-    "too large": (
-        2.0**31,
-        r"X\[2, 1\] = 2147483648\. The largest possible count is 2147483647: check the unit",
-    ),
-}
+# --- errors -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("_chunks")
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("form", ["dense", "fortran", "csr", "csc", "coo", "object"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_first_value_that_is_not_a_count_is_named(fault, form, dtype):
-    value, message = FAULTS[fault]
-    X = np.array([[1, 0, 2, 5], [0, 3, 0, 0], [4, value, 0, value], [value, 1, 0, 1]], dtype=dtype)
-    with pytest.raises(CountsError, match=message):
-        as_counts(in_form(X, form))
+def assert_rejected(X, row=None, column=None, error=CountsError, **options):
+    with pytest.raises(error) as caught:
+        as_counts(X, **options)
+    if error is CountsError:
+        assert (caught.value.row, caught.value.column) == (row, column)
+    return str(caught.value)
 
 
 def in_form(X, form):
@@ -388,97 +376,124 @@ def in_form(X, form):
     return X.astype(object) if form == "object" else sparse.coo_array(X).asformat(form)
 
 
+INVALID = {
+    "negative": -2,
+    "fraction": 0.5,
+    "missing": np.nan,
+    "infinite": np.inf,
+    "minus infinity": -np.inf,
+    "too large": 2.0**31,
+}
+
+
+@pytest.mark.parametrize("value", INVALID.values(), ids=INVALID)
+@pytest.mark.parametrize("form", ["dense", "fortran", "csr", "csc", "coo", "object"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_first_value_that_is_not_a_count_is_located(value, form, dtype):
+    X = np.array([[1, 0, 2, 5], [0, 3, 0, 0], [4, value, 0, value], [value, 1, 0, 1]], dtype=dtype)
+    assert_rejected(in_form(X, form), 2, 1)
+
+
+@pytest.mark.parametrize("form", ["dense", "csr"])
+def test_a_value_in_a_late_chunk_is_located(large, form):
+    X = large.astype(float)
+    X[490, 123] = X[495, 1] = 0.5
+    assert_rejected(in_form(X, form), 490, 123)
+
+
+@pytest.mark.parametrize("value", INVALID.values(), ids=INVALID)
+def test_each_kind_of_invalid_value_has_its_own_remedy(value):
+    remedies = {count_remedy(other) for other in INVALID.values()}
+    assert None not in remedies
+    assert len(remedies) == 5  # both infinities share one
+    assert count_remedy(value) in assert_rejected([[1, value]], 0, 1)
+    assert count_remedy(0) is count_remedy(3.0) is count_remedy(LARGEST_COUNT) is None
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
 @pytest.mark.parametrize("form", ["dense", "csr", "csc"])
-def test_negative_integers_are_named(dtype, form):
+def test_negative_integers_are_located(dtype, form):
     X = np.array([[1, 2], [3, -4]], dtype=dtype)
-    with pytest.raises(CountsError, match=r"Negative values in data: counts must .* counts\[1, 1\] = -4\."):
-        as_counts(in_form(X, form), name="counts")
+    assert "counts[1, 1] = -4" in assert_rejected(in_form(X, form), 1, 1, name="counts")
 
 
 @pytest.mark.parametrize("form", ["dense", "csr", "coo"])
 @pytest.mark.parametrize("dtype", ["uint32", "int64", "uint64"])
-def test_integers_over_the_largest_count_are_named(form, dtype):
+def test_integers_over_the_largest_count_are_located(form, dtype):
     X = np.array([[1, 2], [LARGEST_COUNT, LARGEST_COUNT + 1]], dtype=dtype)
-    with pytest.raises(CountsError, match=r"X\[1, 1\] = 2147483648\. The largest possible count"):
-        as_counts(in_form(X, form))
+    assert_rejected(in_form(X, form), 1, 1)
 
 
-def test_a_float_far_over_the_largest_count_is_named():
-    with pytest.raises(CountsError, match=r"X\[0, 1\] = 1e\+300\. The largest possible count"):
-        as_counts([[1, 1e300]])
-
-
-def test_an_integer_that_would_wrap_around_is_named():
-    with pytest.raises(CountsError, match=rf"X\[0, 1\] = {2**32 + 5}\."):
-        as_counts(np.array([[1, 2**32 + 5]]))
-    with pytest.raises(CountsError, match=rf"X\[0, 1\] = {2**64 - 1}\."):
-        as_counts(np.array([[1, 2**64 - 1]], dtype=np.uint64))
+@pytest.mark.parametrize("value", [1e300, 2**32 + 5, np.uint64(2**64 - 1)])
+def test_values_far_over_the_largest_count_are_located(value):
+    assert_rejected(np.array([[1, value]]), 0, 1)
 
 
 @pytest.mark.parametrize("form", ["coo", "csr", "csc"])
 @pytest.mark.parametrize("dtype", ["int32", "int64", "float64"])
-def test_duplicates_whose_sum_is_too_large_are_named(form, dtype):
+def test_duplicates_whose_sum_is_too_large_are_located(form, dtype):
     data = np.array([1, LARGEST_COUNT, 1], dtype=dtype)
-    if form == "csc":
-        X = compressed(data, [0, 1, 1], [0, 1, 3], sparse.csc_array, (2, 2))
+    if form == "coo":
+        X = sparse.coo_array((data, ([0, 1, 1], [0, 1, 1])))
     else:
-        X = compressed(data, [0, 1, 1], [0, 1, 3], shape=(2, 2))
-    X = sparse.coo_array((data, ([0, 1, 1], [0, 1, 1]))) if form == "coo" else X
-    with pytest.raises(CountsError, match=r"X\[1, 1\] = 2147483648\. The largest possible count"):
-        as_counts(X)
+        X = compressed(data, [0, 1, 1], [0, 1, 3], getattr(sparse, f"{form}_array"), shape=(2, 2))
+    assert_rejected(X, 1, 1)
 
 
 @pytest.mark.parametrize("form", ["coo", "csr"])
 @pytest.mark.parametrize(("dtype", "huge"), [("int64", 2**62), ("uint64", 2**63)])
-def test_duplicates_whose_sum_would_wrap_around_are_named(form, dtype, huge):
+def test_duplicates_whose_sum_would_wrap_around_are_located(form, dtype, huge):
     data = np.array([huge, huge, huge, huge, 1], dtype=dtype)
     if form == "coo":
         X = sparse.coo_array((data, ([1, 1, 0, 0, 0], [1, 1, 1, 1, 0])), shape=(2, 2))
     else:
         X = compressed(data, [1, 1, 1, 1, 0], [0, 3, 5], shape=(2, 2))
-    with pytest.raises(CountsError, match=rf"X\[0, 1\] = {huge}\. The largest possible count"):
-        as_counts(X)
+    assert_rejected(X, 0, 1)
 
 
-@pytest.mark.usefixtures("_chunks")
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("values", "row"),
     [
-        ([0.5, -1, np.nan, 1e10], r"X\[2, 0\] = NaN"),
-        ([0.5, -1, np.inf, 1e10], r"X\[2, 0\] = inf"),
-        ([0.5, 2, -1, 1e10], r"Negative values in data: .*X\[2, 0\] = -1\."),
-        ([1e10, 2, 1, 0.5], r"X\[3, 0\] = 0\.5"),
+        ([0.5, -1, np.nan, 1e10], 2),
+        ([0.5, -1, np.inf, 1e10], 2),
+        ([0.5, 2, -1, 1e10], 2),
+        ([1e10, 2, 1, 0.5], 3),
     ],
 )
-def test_the_fault_that_explains_the_others_comes_first(values, message):
+def test_the_error_that_explains_the_others_comes_first(values, row):
     for X in (np.array([values]).T, sparse.csr_array(np.array([values]).T)):
-        with pytest.raises(CountsError, match=message):
-            as_counts(X)
+        assert_rejected(X, row, 0)
 
 
 RAW = np.random.default_rng(0).poisson(2.0, (20, 30)) + np.eye(20, 30)
 PROPORTIONS = RAW / RAW.sum(axis=1, keepdims=True)
-LOOKS = {
-    "proportions": (PROPORTIONS, "The rows sum to one: these look like proportions."),
-    "many rows": (np.tile(PROPORTIONS, (10, 1)), "The first 100 rows sum to one"),
-    "tf-idf": (
-        RAW / np.linalg.norm(RAW, axis=1, keepdims=True),
-        "length one: these look like tf-idf weights.",
-    ),
-    "normalised": (1e4 * PROPORTIONS, "equal sums: these look like normalised counts."),
-    "log1p": (np.log1p(RAW), "exp(x) - 1 is whole everywhere: these look like log1p values"),
-    "both": (np.log1p(1e4 * PROPORTIONS), "these look like log1p values of normalised counts."),
+SCALES = {
+    "proportions": PROPORTIONS,
+    "tf-idf": RAW / np.linalg.norm(RAW, axis=1, keepdims=True),
+    "normalized": 1e4 * PROPORTIONS,
+    "log1p": np.log1p(RAW),
+    "log1p of normalized": np.log1p(1e4 * PROPORTIONS),
 }
 
 
-@pytest.mark.parametrize("look", LOOKS)
+def hint_for(X):
+    return scale_hint(sparse.csr_array(X))
+
+
+@pytest.mark.parametrize("X", SCALES.values(), ids=SCALES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("form", ["dense", "csr"])
-def test_fractions_that_look_like_something_are_told_what(look, dtype, form):
-    X, message = LOOKS[look]
-    with pytest.raises(CountsError, match=re.escape(message)):
-        as_counts(in_form(X.astype(dtype), form))
+def test_fractions_get_a_hint_where_they_come_from(X, dtype, form):
+    hint = hint_for(X)
+    assert hint
+    assert assert_rejected(in_form(X.astype(dtype), form), 0, int(X[0].nonzero()[0][0])).endswith(hint)
+    assert sum(hint == hint_for(other) for other in SCALES.values()) == 1
+
+
+def test_hints_look_at_the_first_rows_only():
+    X = np.tile(PROPORTIONS, (10, 1))
+    X[150] = 7
+    assert assert_rejected(X, 0, 0).endswith(hint_for(X[:100]))
 
 
 @pytest.mark.parametrize(
@@ -486,62 +501,69 @@ def test_fractions_that_look_like_something_are_told_what(look, dtype, form):
     [RAW + 0.25, RAW * np.pi, 1e6 * RAW + 0.5, np.vstack([np.ones((100, 2)), [[1.5, 1]]])],
     ids=["shifted", "scaled", "large", "after the sample"],
 )
-def test_fractions_that_look_like_nothing_get_no_hint(X):
-    with pytest.raises(CountsError, match=r"round them with numpy\.rint\.$"):
+def test_other_fractions_get_no_hint(X):
+    assert hint_for(X[:100]) == ""
+    with pytest.raises(CountsError) as caught:
         as_counts(X)
+    assert str(caught.value).endswith(count_remedy(0.5))
 
 
 @pytest.mark.parametrize(
-    ("X", "error", "message"),
+    ("X", "error", "row", "column"),
     [
-        (np.ones((2, 2), dtype=complex), CountsError, "^Complex data not supported: X .* complex128"),
-        (sparse.csr_array(np.ones((2, 2), dtype=complex)), CountsError, "Complex data not supported"),
-        (np.array([[1, 2j]], dtype=object), CountsError, r"Complex data not supported: X\[0, 1\] = 2j"),
-        ([["a", "b"]], CountsError, r"X must hold numbers, but its type is <U1\. Convert"),
-        (np.array([[b"1"]]), CountsError, r"X must hold numbers, but its type is \|S1\. Convert"),
-        (
-            np.array([[1, "a"]], dtype=object),
-            CountsError,
-            r"X\[0, 1\] = 'a' is not a number .*Convert, fill or",
-        ),
-        (np.array([[1, {"a": 1}]], dtype=object), TypeError, "argument must be .* string.* number"),
-        (np.array([[1, pd.NA]], dtype=object), TypeError, r"X\[0, 1\] = <NA> is not a number"),
-        (np.array([[1, 10**400]], dtype=object), CountsError, r"X\[0, 1\] = 1\d+\.\.\.\d+ is not a number"),
-        (np.array([[1, None]], dtype=object), CountsError, r"X\[0, 1\] = NaN"),
-        (pd.DataFrame({"n": [1], "word": ["a"]}), CountsError, r"X\[0, 1\] = 'a' is not a number"),
-        (np.zeros((1, 1), dtype="M8[s]"), TypeError, "X must hold numbers, but its type is datetime64"),
-        (np.zeros((1, 1), dtype="i4,i4"), TypeError, "X must hold numbers, but its type is"),
-        ([[1, 2], [3]], CountsError, "X cannot be read as a matrix .* Give rows of equal length"),
-        (np.ma.masked_equal(DENSE, 3), CountsError, r"X has masked entries\. Fill them .* X\.filled\(0\)"),
-        (
-            pd.DataFrame({"a": [1, 2]}).astype(pd.SparseDtype("int64", 1)),
-            CountsError,
-            "cannot be read as a matrix .* fill value 0",
-        ),
+        (np.ones((2, 2), dtype=complex), CountsError, None, None),
+        (sparse.csr_array(np.ones((2, 2), dtype=complex)), CountsError, None, None),
+        (np.array([[1, 2j]], dtype=object), CountsError, 0, 1),
+        ([["a", "b"]], CountsError, None, None),
+        (np.array([[b"1"]]), CountsError, None, None),
+        (np.array([[1, "a"]], dtype=object), CountsError, 0, 1),
+        (np.array([[1, {"a": 1}]], dtype=object), TypeError, None, None),
+        (np.array([[1, pd.NA]], dtype=object), TypeError, None, None),
+        (np.array([[1, 10**400]], dtype=object), CountsError, 0, 1),
+        (np.array([[1, None]], dtype=object), CountsError, 0, 1),
+        (pd.DataFrame({"n": [1], "word": ["a"]}), CountsError, 0, 1),
+        (np.zeros((1, 1), dtype="M8[s]"), TypeError, None, None),
+        (np.zeros((1, 1), dtype="i4,i4"), TypeError, None, None),
+        ([[1, 2], [3]], CountsError, None, None),
+        (np.ma.masked_equal([[1, 2], [3, 4]], 4), CountsError, 1, 1),
+        (list(np.ma.masked_equal([[1, 2], [3, 4]], 4)), CountsError, 1, 1),
+        (pd.DataFrame({"a": [1, 2]}).astype(pd.SparseDtype("int64", 1)), CountsError, None, None),
+    ],
+    ids=["complex", "sparse complex", "complex object", "texts", "bytes", "text object", "dictionary", "pandas NA"]
+    + [
+        "huge integer",
+        "None",
+        "frame with words",
+        "dates",
+        "records",
+        "ragged",
+        "masked",
+        "masked rows",
+        "sparse frame of ones",
     ],
 )
-def test_input_that_does_not_hold_numbers_is_refused(X, error, message):
-    with pytest.raises(error, match=message):
-        as_counts(X)
+def test_input_that_does_not_hold_numbers_is_rejected(X, error, row, column):
+    assert_rejected(X, row, column, error=error)
 
 
 @pytest.mark.parametrize(
-    ("X", "message"),
+    "X",
     [
-        (3, "got scalar array instead: .*Reshape your data"),
-        ([1, 2, 3], r"got 1D array instead: X has shape \(3,\)\. Reshape your data"),
-        (sparse.coo_array(np.arange(3)), "got 1D array instead: .*Reshape your data"),
-        (pd.Series([1, 2]), "Reshape your data"),
-        (np.ones((1, 2, 3)), r"X has shape \(1, 2, 3\)\. Flatten it"),
-        (np.ones((0, 3)), r"0 sample\(s\) \(shape=\(0, 3\)\) while a minimum of 1 is required\. .*rows of X"),
-        (np.ones((3, 0)), r"0 feature\(s\) \(shape=\(3, 0\)\) while a minimum of 1 is required\. .*columns"),
-        (sparse.csr_array((3, 0)), r"0 feature\(s\) \(shape=\(3, 0\)\) while a minimum of 1 is required"),
-        (sparse.coo_array((1, 2**31)), "X has 2147483648 columns, but at most 2147483647 are possible"),
+        3,
+        [1, 2, 3],
+        sparse.coo_array(np.arange(3)),
+        pd.Series([1, 2]),
+        np.ones((1, 2, 3)),
+        np.ones((0, 3)),
+        np.ones((3, 0)),
+        sparse.csr_array((3, 0)),
+        sparse.coo_array((1, 2**31)),
     ],
+    ids=["number", "list", "sparse vector", "series", "three dimensions", "no rows", "no columns", "sparse, no columns"]
+    + ["too many columns"],
 )
-def test_input_of_the_wrong_shape_is_refused(X, message):
-    with pytest.raises(CountsError, match=message):
-        as_counts(X)
+def test_input_of_the_wrong_shape_is_rejected(X):
+    assert_rejected(X)
 
 
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csc_array])
@@ -549,67 +571,78 @@ def test_input_of_the_wrong_shape_is_refused(X, message):
     ("attribute", "position", "value"),
     [("indices", 0, 9), ("indices", 0, -1), ("indptr", 1, 6), ("indptr", 0, 1)],
 )
-def test_a_sparse_matrix_with_broken_indices_is_refused(kind, attribute, position, value):
+def test_a_sparse_matrix_with_invalid_indices_is_rejected(kind, attribute, position, value):
     X = kind(np.ones((3, 3)))
     getattr(X, attribute)[position] = value
     if attribute == "indptr":
         X.indptr[2] = 5
-    with pytest.raises(CountsError, match=r"X is not a sound CS[RC] matrix: .* Build it again"):
-        as_counts(X)
+    assert_rejected(X)
 
 
 @pytest.mark.parametrize("form", ["dense", "csr", "csc", "coo"])
-def test_empty_rows_are_counted_and_named(form):
+def test_the_first_empty_row_is_located(form):
     X = np.ones((12, 2), dtype=int)
     X[[1, 3]] = 0
-    with pytest.raises(CountsError, match=r"X has 2 empty rows .*: 1, 3\. A row without counts .* drop such"):
-        as_counts(in_form(X, form))
-    X[4:9] = 0
-    with pytest.raises(CountsError, match=r"X has 7 empty rows .*: 1, 3, 4, 5, 6, \.\.\.\. A row"):
-        as_counts(in_form(X, form))
+    assert_rejected(in_form(X, form), 1)
     counts = as_counts(in_form(X, form), empty_rows="allow")
     np.testing.assert_array_equal(counts.row_totals(), X.sum(axis=1))
 
 
-def test_a_row_of_explicit_zeros_is_empty():
-    X = compressed([1, 0, 0, 1], [0, 0, 1, 0], [0, 1, 3, 4])
-    with pytest.raises(CountsError, match=r"X has 1 empty row \(n_samples = 3, n_features = 4\): 1\."):
-        as_counts(X)
+def test_a_row_of_stored_zeros_is_empty():
+    assert_rejected(compressed([1, 0, 0, 1], [0, 0, 1, 0], [0, 1, 3, 4]), 1)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, sparse.csr_matrix, pd.DataFrame])
-def test_the_remedy_for_empty_rows_works_as_printed(kind):
+def test_the_printed_remedy_for_empty_rows_works(kind):
     X = kind(np.array([[1, 2], [0, 0], [0, 3]]))
-    with pytest.raises(CountsError) as caught:
-        as_counts(X)
-    remedy = re.search(r"drop such rows with X = (.*?> 0\])\.", str(caught.value))[1]
+    remedy = re.search(r"X = (X\[.*> 0\])", assert_rejected(X, 1))[1]
     kept = eval(remedy, {"numpy": np, "X": X})
     np.testing.assert_array_equal(as_counts(kept).to_csr().toarray(), [[1, 2], [0, 3]])
 
 
-# --- rows that look like features ----------------------------------------------------------------
+@pytest.mark.parametrize(
+    "X",
+    [
+        "counts.npz",
+        Path("counts.npz"),
+        ["sun and sea", "sun"],
+        ("a.npz", "b.npz"),
+        [Path("a.npz")],
+        np.array(["sun"]),
+        pd.Series(["sun and sea"]),
+    ],
+    ids=["str", "path", "list", "tuple", "paths", "array", "series"],
+)
+def test_paths_and_texts_are_referred_to_the_functions_that_read_them(X):
+    message = assert_rejected(X)
+    assert "mmpca.io.read_counts" in message
+    assert "mmpca.text.CountTexts" in message
+
+
+# --- rows that look like features -------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def documents():
-    """Forty documents of similar lengths over 300 words with Zipf's frequencies, a few of them never used."""
+    """Return 40 documents of similar lengths over 300 words with Zipf's frequencies, a few of them never used."""
     frequencies = 1 / np.arange(1, 301)
     return np.random.default_rng(0).multinomial(100, frequencies / frequencies.sum(), size=40)
 
 
 def test_a_transposed_matrix_gets_a_hint(documents):
-    with pytest.raises(CountsError, match=r"empty rows .* may be transposed: its 300 rows .* 40 columns.*X\.T"):
+    hint = transposition_hint(as_counts(documents.T, empty_rows="allow"))
+    assert hint
+    with pytest.raises(CountsError) as caught:
         as_counts(documents.T)
+    assert str(caught.value).endswith(hint)
 
 
-def test_a_matrix_the_right_way_round_gets_no_hint(documents):
+def test_a_matrix_that_is_not_transposed_gets_no_hint(documents):
     assert transposition_hint(as_counts(documents)) is None
     tall = np.tile(documents[:, documents.any(axis=0)], (20, 1)) * np.arange(1, 801)[:, None]
     assert transposition_hint(as_counts(tall)) is None
     documents[5] = 0
-    with pytest.raises(CountsError) as caught:
-        as_counts(documents)
-    assert "transposed" not in str(caught.value)
+    assert transposition_hint(as_counts(documents, empty_rows="allow")) is None
 
 
 @pytest.mark.parametrize(
@@ -621,12 +654,13 @@ def test_plain_matrices_get_no_hint(X):
     assert transposition_hint(as_counts(X, empty_rows="allow")) is None
 
 
-@pytest.mark.usefixtures("_chunks")
-def test_sums_by_group_are_those_of_the_dense_rows():
-    X, groups = np.random.default_rng(0).poisson(0.5, (50, 7)), np.arange(50) % 3
-    X[:3], X[20:25], X[-4:] = 0, 0, 0
-    expected = [X[groups == group].sum(axis=0) for group in range(3)]
-    np.testing.assert_array_equal(as_counts(X, empty_rows="allow").group_sums(groups, 3), expected)
+# --- sums by group and large files ------------------------------------------------------------------------------
+
+
+def test_sums_by_group_are_those_of_the_dense_rows(large):
+    groups = np.arange(500) % 3
+    expected = [large[groups == group].sum(axis=0) for group in range(3)]
+    np.testing.assert_array_equal(as_counts(large, empty_rows="allow").group_sums(groups, 3), expected)
     assert no_rows(4).group_sums(np.zeros(0, dtype=int), 2).tolist() == np.zeros((2, 4)).tolist()
 
 
@@ -636,7 +670,7 @@ def test_sums_by_group_make_no_copy_of_the_counts():
 
 
 def test_entries_beyond_the_range_of_32_bits_are_found(tmp_path):
-    first = 2**31 + 7  # entries of a first row that nobody looks at: the files are empty but for their ends
+    first = 2**31 + 7  # entries of a first row that is never read: only the ends of the files are written
     end = {"indices": EXPECTED.indices, "data": EXPECTED.data}
     files = {name: np.memmap(tmp_path / name, np.int32, "w+", shape=(first + len(end[name]),)) for name in end}
     for name, file in files.items():
@@ -650,19 +684,3 @@ def test_entries_beyond_the_range_of_32_bits_are_found(tmp_path):
     kernels.fold_in(large, np.arange(1, large.n_rows), beta_rows, 1.0, 1e-9, 100, gamma)
     kernels.fold_in(EXPECTED, np.arange(EXPECTED.n_rows), beta_rows, 1.0, 1e-9, 100, alone)
     np.testing.assert_array_equal(gamma[1:], alone)
-
-
-@pytest.mark.parametrize("X", ["counts.npz", Path("counts.npz")], ids=["str", "path"])
-def test_a_path_is_told_where_it_is_read(X):
-    with pytest.raises(CountsError, match=r"it is 'counts.npz'\. Read a file with mmpca.io.read_counts"):
-        as_counts(X)
-
-
-@pytest.mark.parametrize(
-    "X",
-    [["sun and sea", "sun"], ("a.npz", "b.npz"), [Path("a.npz")], np.array(["sun"]), pd.Series(["sun and sea"])],
-    ids=["list", "tuple", "paths", "array", "series"],
-)
-def test_texts_are_told_where_they_are_counted(X):
-    with pytest.raises(CountsError, match=r"list of texts or paths\. .* count words with mmpca.text.CountTexts"):
-        as_counts(X)

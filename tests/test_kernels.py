@@ -9,56 +9,54 @@ from scipy import special
 
 from mmpca import engine, kernels
 from mmpca.engine.bound import (
+    assignment_scores,
     cluster_bound,
     expected_log_theta,
+    information,
     mixture,
     responsibilities,
+    screened_gain,
     size_changes,
     topic_curvature,
     ve_step,
 )
-from mmpca.engine.settle import Proposals
-from mmpca.engine.state import _recount
+from mmpca.engine.bound import exact_change as plain_change
+from mmpca.engine.bound import spread as plain_spread
+from mmpca.engine.close_calls import Proposals, Screen
 from mmpca.model.dispersion import plain_deviations
-from mmpca.places import Here
+from mmpca.topics import kernels as topic_kernels
 
 IS_COMPILED = not numba.config.DISABLE_JIT
 SIZES = {} if IS_COMPILED else {"max_rows": 20, "max_features": 20}
 UNIQUE_MAXIMUM = (1.0, 1.0, 3.0)  # priors under which the maximum over gamma is unique
-EVERY_MOVE = 1e300  # a caution that lets no move be dropped
+EVERY_MOVE = 1e300  # an error factor under which no move is dropped
 
 properties = settings(max_examples=60 if IS_COMPILED else 20, deadline=None, derandomize=True)
 
 
 def column_names(state):
     """Return the tables' columns by name: C and U, (V, Q)."""
-    return state.tables[:, : state.n_clusters], state.tables[:, state.n_clusters :]
+    return state.clusters.tables[:, : state.n_clusters], state.clusters.tables[:, state.n_clusters :]
 
 
-def best_bound(m, state):
-    """Return max J(m, .) in plain NumPy."""
-    gamma = ve_step(m, beta=state.beta, alpha=state.alpha)
-    return cluster_bound(m, gamma, beta=state.beta, alpha=state.alpha)
-
-
-def look(state, rows, *, min_gain=0.0, caution=1.0, last_caution=1.0):
+def screened(state, rows, *, min_gain=0.0, factor=1.0, verify_factor=1.0):
     """Return the proposals for rows."""
     found = Proposals.empty(len(rows), state.n_clusters)
-    kernels.propose(state, size_changes(state.sizes), min_gain, caution, last_caution, rows, found)
+    kernels.propose(state, Screen(min_gain, factor, verify_factor, size_changes(state.clusters.sizes)), rows, found)
     return found
 
 
-def expand(state, i, *, min_gain=0.0, caution=1.0):
+def expand(state, i, *, min_gain=0.0, factor=1.0):
     """Return the best cluster, the estimates and their two errors of row i."""
-    found = look(state, np.array([i]), min_gain=min_gain, caution=caution)
-    rivals = np.where(np.arange(state.n_clusters) == state.labels[i], -np.inf, found.estimate[0])
-    best = int(rivals.argmax()) if rivals.max() > -np.inf else -1
+    found = screened(state, np.array([i]), min_gain=min_gain, factor=factor)
+    others = np.where(np.arange(state.n_clusters) == state.labels[i], -np.inf, found.estimate[0])
+    best = int(others.argmax()) if others.max() > -np.inf else -1
     return best, found.estimate[0], found.below[0], found.above[0]
 
 
 def propose(state, **options):
-    """Return the proposed cluster of every row, whether it is left open, and what it can gain at the most."""
-    return look(state, np.arange(len(state.labels)), **options)[:3]
+    """Return the proposed cluster of every row, whether it is left open, and the upper bound on its gain."""
+    return screened(state, np.arange(len(state.labels)), **options)[:3]
 
 
 def exact_change(state, i, q):
@@ -66,6 +64,18 @@ def exact_change(state, i, q):
     change = np.full(1, np.nan)
     kernels.exact_changes(state, q, np.array([i]), change)
     return change[0]
+
+
+# --- compilation --------------------------------------------------------------------------------------------------
+
+
+if IS_COMPILED:
+
+    @pytest.mark.parametrize("module", [kernels, topic_kernels], ids=["search", "topics"])
+    def test_no_kernel_inherits_its_arithmetic_from_the_one_that_compiles_it_first(module):
+        compiled = [value for value in vars(module).values() if isinstance(value, numba.core.dispatcher.Dispatcher)]
+        assert len(compiled) > 8
+        assert all("fastmath" in function.targetoptions for function in compiled)
 
 
 # --- special functions --------------------------------------------------------------------------------------------
@@ -119,9 +129,11 @@ def test_a_matrix_that_is_not_positive_definite_is_refused(matrix):
 @given(data=st.data())
 def test_a_refreshed_cluster_is_at_the_maximum_of_its_bound(problems, data):
     state = data.draw(problems(alphas=UNIQUE_MAXIMUM, **SIZES)).build()
-    for m, gamma, weight, value in zip(state.counts, state.gamma, state.weight, state.value, strict=True):
-        expected = ve_step(m, beta=state.beta, alpha=state.alpha)
-        top = cluster_bound(m, expected, beta=state.beta, alpha=state.alpha)
+    for m, gamma, weight, value in zip(
+        state.clusters.counts, state.clusters.gamma, state.clusters.weight, state.clusters.value, strict=True
+    ):
+        expected = ve_step(m, beta=state.topics.beta, alpha=state.topics.alpha)
+        top = cluster_bound(m, expected, beta=state.topics.beta, alpha=state.topics.alpha)
         assert value == pytest.approx(top, rel=1e-13, abs=1e-10)
         # Where the bound is flat, it says little about gamma: 1e-11 nats below the maximum may be 1e-4 away from it.
         np.testing.assert_allclose(gamma, expected, rtol=1e-3, atol=1e-3)
@@ -134,18 +146,19 @@ def test_a_refreshed_cluster_is_at_the_maximum_of_its_bound(problems, data):
 def test_curvature_coupling_and_tables_are_those_of_the_clusters_gamma(problems, data):
     state = data.draw(problems(alphas=UNIQUE_MAXIMUM, **SIZES)).build()
     log_mixture, spread = column_names(state)
-    for q, (m, gamma) in enumerate(zip(state.counts, state.gamma, strict=True)):
-        curvature = topic_curvature(m, gamma, beta=state.beta, alpha=state.alpha)
-        information = np.diag(special.polygamma(1, gamma)) - special.polygamma(1, gamma.sum())
+    for q, (m, gamma) in enumerate(zip(state.clusters.counts, state.clusters.gamma, strict=True)):
+        curvature = topic_curvature(m, gamma, beta=state.topics.beta, alpha=state.topics.alpha)
         scale = np.abs(curvature).max()
-        np.testing.assert_allclose(state.curvature[q], curvature, rtol=1e-6, atol=1e-8 * scale)
-        np.testing.assert_allclose(state.coupling[q], curvature - information, rtol=1e-6, atol=1e-8 * scale)
-        phi, p = responsibilities(state.beta, gamma), mixture(state.beta, gamma)
+        np.testing.assert_allclose(state.clusters.curvature[q], curvature, rtol=1e-6, atol=1e-8 * scale)
+        np.testing.assert_allclose(
+            state.clusters.coupling[q], curvature - information(gamma), rtol=1e-6, atol=1e-8 * scale
+        )
+        p = mixture(state.topics.beta, gamma)
         has_probability = p > 0
         np.testing.assert_allclose(log_mixture[has_probability, q], np.log(p[has_probability]), rtol=1e-12, atol=1e-12)
         np.testing.assert_array_equal(log_mixture[~has_probability, q], 0)
-        expected = np.einsum("vk,kl,vl->v", phi, curvature, phi)
-        np.testing.assert_allclose(spread[:, q] ** 2, expected, rtol=1e-6, atol=1e-8 * scale)
+        expected = plain_spread(m, gamma, beta=state.topics.beta, alpha=state.topics.alpha)
+        np.testing.assert_allclose(spread[:, q] ** 2, expected**2, rtol=1e-6, atol=1e-8 * scale)
 
 
 def test_more_features_than_a_tile_give_the_same_values(make_problem):
@@ -155,8 +168,10 @@ def test_more_features_than_a_tile_give_the_same_values(make_problem):
     assert engine.bound(state) == pytest.approx(problem.scratch_bound(problem.labels), rel=1e-12)
     _, spread = column_names(state)
     for q in range(2):
-        phi = responsibilities(state.beta, state.gamma[q])
-        curvature = topic_curvature(state.counts[q], state.gamma[q], beta=state.beta, alpha=1.0)
+        phi = responsibilities(state.topics.beta, state.clusters.gamma[q])
+        curvature = topic_curvature(
+            state.clusters.counts[q], state.clusters.gamma[q], beta=state.topics.beta, alpha=1.0
+        )
         np.testing.assert_allclose(spread[:, q] ** 2, np.einsum("vk,kl,vl->v", phi, curvature, phi), rtol=1e-8)
 
 
@@ -166,8 +181,8 @@ def test_a_refresh_without_tables_leaves_them_alone(make_problem):
     kernels.move_row(state, 0, (problem.labels[0] + 1) % 3)
     for q in range(3):
         kernels.refresh_cluster(state, q, False)
-    np.testing.assert_array_equal(state.tables, before.tables)
-    np.testing.assert_array_equal(state.coupling, before.coupling)
+    np.testing.assert_array_equal(state.clusters.tables, before.clusters.tables)
+    np.testing.assert_array_equal(state.clusters.coupling, before.clusters.coupling)
     assert engine.bound(state) == pytest.approx(problem.scratch_bound(state.labels), rel=1e-12)
 
 
@@ -176,27 +191,17 @@ def test_a_small_change_renews_the_first_order_and_many_small_ones_the_second(ma
     problem.X[:100] = 0
     problem.X[:100, 0] = 1  # a hundred rows of one token
     state = problem.build(np.minimum(np.arange(300) // 100, 2))
-    second_order = state.coupling[1].copy()
+    second_order = state.clusters.coupling[1].copy()
     for n_moved in range(1, 60):
         kernels.move_row(state, n_moved, 1)
         kernels.refresh_cluster(state, 1, True)
         fresh = problem.build(state.labels)
-        np.testing.assert_allclose(state.tables[:, 1], fresh.tables[:, 1], rtol=1e-6)
-        if not np.array_equal(state.coupling[1], second_order):
+        np.testing.assert_allclose(state.clusters.tables[:, 1], fresh.clusters.tables[:, 1], rtol=1e-6)
+        if not np.array_equal(state.clusters.coupling[1], second_order):
             break
-    assert n_moved - 1 <= kernels.SECOND_ORDER_SHARE * state.totals[1] < n_moved
-    np.testing.assert_allclose(state.coupling[1], fresh.coupling[1], rtol=1e-4, atol=1e-9)
-    assert state.aged[1] == 0
-
-
-def test_recount_restores_sizes_counts_and_totals_from_the_labels(make_problem):
-    problem = make_problem(0)
-    state, expected = problem.build(), problem.build()
-    for name in ("sizes", "counts", "totals"):
-        getattr(state, name)[...] = 99
-    _recount(state, Here(state.rows))
-    for name in ("sizes", "counts", "totals"):
-        np.testing.assert_array_equal(getattr(state, name), getattr(expected, name))
+    assert n_moved - 1 <= kernels.SECOND_ORDER_SHARE * state.clusters.totals[1] < n_moved
+    np.testing.assert_allclose(state.clusters.coupling[1], fresh.clusters.coupling[1], rtol=1e-4, atol=1e-9)
+    assert state.clusters.aged[1] == 0
 
 
 # --- one row against one cluster ----------------------------------------------------------------------------------
@@ -209,15 +214,15 @@ def test_a_moved_row_leaves_its_topic_counts_as_drift_behind(make_problem):
     kernels.move_row(state, 0, new)
     d = problem.X[0].astype(float)
     for q, sign in ((old, -1), (new, 1)):
-        s = d @ responsibilities(state.beta, state.gamma[q])
-        np.testing.assert_allclose(state.drift[q], sign * s, rtol=1e-9)
-        np.testing.assert_array_equal(state.counts[q], problem.X[state.labels == q].sum(axis=0))
-        assert state.moved[q] == d.sum()
-        assert state.totals[q] == state.counts[q].sum()
-        assert state.sizes[q] == (state.labels == q).sum()
+        s = d @ responsibilities(state.topics.beta, state.clusters.gamma[q])
+        np.testing.assert_allclose(state.clusters.drift[q], sign * s, rtol=1e-9)
+        np.testing.assert_array_equal(state.clusters.counts[q], problem.X[state.labels == q].sum(axis=0))
+        assert state.clusters.moved[q] == d.sum()
+        assert state.clusters.totals[q] == state.clusters.counts[q].sum()
+        assert state.clusters.sizes[q] == (state.labels == q).sum()
     (third,) = {0, 1, 2} - {old, new}
-    assert state.moved[third] == 0
-    assert not state.drift[third].any()
+    assert state.clusters.moved[third] == 0
+    assert not state.clusters.drift[third].any()
 
 
 # The second problem has so many absent features that clusters are evaluated on their own features alone.
@@ -228,9 +233,8 @@ def test_the_exact_change_is_that_of_the_maximum_when_a_row_comes_or_goes(make_p
     state = problem.build()
     for i, d in enumerate(problem.X):
         for q in range(3):
-            m = state.counts[q]
-            after = m - d if problem.labels[i] == q else m + d
-            expected = best_bound(after, state) - best_bound(m, state)
+            sign = -1 if problem.labels[i] == q else 1
+            expected = plain_change(d, state.clusters.counts[q], beta=problem.beta, alpha=problem.alpha, sign=sign)
             assert exact_change(state, i, q) == pytest.approx(expected, rel=1e-10, abs=1e-9)
 
 
@@ -247,9 +251,8 @@ def test_an_exact_change_changes_nothing(make_problem):
     problem = make_problem(0)
     state, before = problem.build(), problem.build()
     exact_change(state, 0, 1)
-    for name, value in state._asdict().items():
-        if isinstance(value, np.ndarray):
-            np.testing.assert_array_equal(value, getattr(before, name))
+    for name, value in state.clusters._asdict().items():
+        np.testing.assert_array_equal(value, getattr(before.clusters, name), err_msg=name)
 
 
 def test_the_change_of_sizes_is_that_of_n_log_n():
@@ -273,7 +276,7 @@ def test_an_expanded_row_has_the_gains_of_all_moves(make_problem):
     state = problem.build()
     for i in range(len(problem.labels)):
         old = problem.labels[i]
-        best, estimate, below, above = expand(state, i, caution=EVERY_MOVE)
+        best, estimate, below, above = expand(state, i, factor=EVERY_MOVE)
         moves = [q for q in range(3) if q != old]
         for q in moves:
             gain, gain_below, gain_above = kernels.expanded_gain(state, i, q)
@@ -281,6 +284,21 @@ def test_an_expanded_row_has_the_gains_of_all_moves(make_problem):
             assert below[q] + below[old] == pytest.approx(EVERY_MOVE * gain_below)
             assert above[q] + above[old] == pytest.approx(EVERY_MOVE * gain_above)
         assert best == max(moves, key=estimate.__getitem__)
+
+
+def test_a_move_is_screened_by_a_bound_on_its_second_order_gain(make_problem):
+    problem = make_problem(0)
+    state = problem.build()
+    log_mixture, spread = column_names(state)
+    first, second = problem.X @ log_mixture, problem.X @ spread  # (N, Q) each
+    leave, join = size_changes(state.clusters.sizes)
+    for i, old in enumerate(problem.labels):
+        upper = [
+            screened_gain(first[i, old], first[i, q], second[i, old], second[i, q]) + leave[old] + join[q]
+            for q in range(3)
+        ]
+        expanded = [q for q in range(3) if q != old and expand(state, i)[1][q] > -np.inf]
+        assert all(upper[q] > 0 for q in expanded)
 
 
 def test_a_row_without_a_promising_move_is_not_expanded(make_problem):
@@ -296,32 +314,32 @@ def test_the_best_expanded_move_is_proposed_if_it_gains(make_problem):
     target, _, _ = propose(state)
     for i, q in enumerate(problem.labels):
         gains = [-np.inf if new == q else kernels.expanded_gain(state, i, new)[0] for new in range(5)]
-        assert target[i] == (np.argmax(gains) if max(gains) > 0 and state.sizes[q] > 1 else -1)
+        assert target[i] == (np.argmax(gains) if max(gains) > 0 and state.clusters.sizes[q] > 1 else -1)
 
 
 def test_a_proposal_that_is_not_left_open_is_the_best_move_or_none_gains(make_problem):
     problem = make_problem(0, n_rows=100, n_clusters=5)
     state = problem.build()
-    target, is_open, _ = propose(state, caution=4.0)
+    target, is_open, _ = propose(state, factor=4.0)
     assert 0 < is_open.sum() < len(is_open)
     for i in np.flatnonzero(~is_open):
         gains = [engine.gain(state, i, q) for q in range(5)]
         assert target[i] == (np.argmax(gains) if max(gains) > 0 else -1)
 
 
-@pytest.mark.parametrize("caution", [1.0, 4.0])
-def test_no_row_gains_more_than_it_can_at_the_most(make_problem, caution):
+@pytest.mark.parametrize("factor", [1.0, 4.0])
+def test_no_row_gains_more_than_its_upper_bound(make_problem, factor):
     problem = make_problem(0, n_rows=100, n_clusters=5)
     state = problem.build()
-    _, _, upper = propose(state, caution=caution, last_caution=4.0)
+    _, _, upper = propose(state, factor=factor, verify_factor=4.0)
     assert 0 < (upper < 0.0).sum() < 100
     for i in range(100):
         assert max(engine.gain(state, i, q) for q in range(5) if q != problem.labels[i]) <= upper[i]
 
 
-def test_a_caution_beyond_all_errors_leaves_every_row_open_that_may_move(make_problem):
+def test_a_huge_error_factor_leaves_every_row_open_that_may_move(make_problem):
     problem = make_problem(0, is_lopsided=True)
-    _, is_open, _ = propose(problem.build(), caution=EVERY_MOVE)
+    _, is_open, _ = propose(problem.build(), factor=EVERY_MOVE)
     may_move = np.bincount(problem.labels)[problem.labels] > 1
     np.testing.assert_array_equal(is_open, may_move)
 
@@ -331,7 +349,7 @@ def test_no_row_is_left_open_to_a_stale_cluster(make_problem):
     state = problem.build()
     for i in np.flatnonzero(problem.labels == 0)[:2]:
         kernels.move_row(state, i, 1)
-    _, is_open, _ = propose(state, caution=EVERY_MOVE)
+    _, is_open, _ = propose(state, factor=EVERY_MOVE)
     assert not is_open.any()  # clusters 0 and 1 are stale, and every move has one of them
 
 
@@ -407,10 +425,10 @@ def test_the_last_row_of_a_cluster_is_not_moved_away(make_problem):
 def test_rows_are_assigned_to_the_cluster_that_fits_best_with_all_parameters_fixed(make_problem):
     problem = make_problem(0, n_rows=80, n_clusters=4)
     state = problem.build()
-    log_mixture, _ = column_names(state)
-    target = np.empty(80, dtype=np.int32)
+    target, (gamma, sizes) = np.empty(80, dtype=np.int32), (state.clusters.gamma, state.clusters.sizes)
     kernels.assign(state, np.arange(80), target)
-    np.testing.assert_array_equal(target, (problem.X @ log_mixture + np.log(state.sizes)).argmax(axis=1))
+    scores = [assignment_scores(d, gamma, sizes, beta=problem.beta) for d in problem.X.astype(float)]
+    np.testing.assert_array_equal(target, np.argmax(scores, axis=1))
 
 
 def test_a_row_stays_where_it_fits_as_well_as_elsewhere(make_problem):

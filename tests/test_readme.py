@@ -1,4 +1,4 @@
-"""What README and documentation show works as it stands."""
+"""The code and links of README and documentation work."""
 
 import doctest
 import re
@@ -20,11 +20,11 @@ LINKS = [
 
 
 @pytest.mark.parametrize("block", RUN)
-def test_a_code_block_of_the_documents_runs(block, capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)  # what it writes is not left behind
-    if '__name__ == "__main__"' in block.text:  # a script, which processes that it starts read again
+def test_a_python_block_runs_and_prints(block, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # for the files it writes
+    if '__name__ == "__main__"' in block.text:  # its worker processes import it
         (tmp_path / "script.py").write_text(block.text)
-        done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True)
         assert done.stdout, done.stderr
         return
     exec(compile(block.text, block.name, "exec"), {})
@@ -32,47 +32,47 @@ def test_a_code_block_of_the_documents_runs(block, capsys, monkeypatch, tmp_path
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page, texts in SESSIONS.items() if texts])
-def test_the_sessions_of_a_page_give_what_they_show(page):
+def test_the_sessions_of_a_page_print_what_they_show(page):
     session = doctest.DocTestParser().get_doctest("\n".join(SESSIONS[page]), {}, page.name, str(page), 0)
-    told = []
+    output = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-    runner.run(session, out=told.append)
-    assert runner.summarize(verbose=False).failed == 0, "".join(told)
+    runner.run(session, out=output.append)
+    assert runner.summarize(verbose=False).failed == 0, "".join(output)
     assert session.examples
 
 
-def test_every_error_of_the_questions_page_is_provoked_there():
+def test_every_section_of_the_faq_raises_its_error():
     errors = (DOCS / "faq.md").read_text().split("\n## ")[1:-1]
     assert len(errors) >= 12
     for section in errors:
         assert "Traceback (most recent call last):\n" in section, section.splitlines()[0]
 
 
-def test_the_readme_has_code_to_run_and_names_the_two_commands():
+def test_the_readme_has_code_and_names_the_first_two_commands():
     assert "```python" in README
     assert "make demo" in README
     assert "make test" in README
 
 
 @pytest.mark.parametrize(("page", "target"), LINKS)
-def test_a_link_leads_somewhere(page, target):
+def test_a_link_has_a_target(page, target):
     address = urlsplit(target)
     if address.scheme:
         assert address.scheme == "https"
         assert re.fullmatch(r"[a-z0-9.-]+\.[a-z]{2,}", address.netloc)
         return
-    place = page.parent / address.path
-    if place.parent.name == "gallery":  # made from the examples
-        place = ROOT / "examples" / place.with_suffix(".py").name.replace("index.py", "GALLERY_HEADER.rst")
-    assert place.exists()
+    path = page.parent / address.path
+    if path.parent.name == "gallery":  # generated from the examples
+        path = ROOT / "examples" / path.with_suffix(".py").name.replace("index.py", "GALLERY_HEADER.rst")
+    assert path.exists()
 
 
-def test_every_page_is_made_of_sections_and_begins_with_its_title():
+def test_every_page_begins_with_its_title():
     for page in PAGES:
         assert page.read_text().startswith("# "), page
 
 
-def test_every_make_target_that_the_documents_name_exists():
+def test_every_documented_make_target_exists():
     makefile = (ROOT / "Makefile").read_text()
     for page in PAGES:
         for target in re.findall(r"(?:`|^    |\n    )make ([a-z][a-z-]+)", page.read_text()):

@@ -1,5 +1,6 @@
-"""Clustering of count data through a mixture of multinomial PCA."""
+"""Clustering of count data with a mixture of multinomial PCA."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -9,15 +10,11 @@ if TYPE_CHECKING:
 __all__ = ["MMPCA", "MMPCASearch", "__version__", "load"]
 __version__ = "0.1.0.dev0"
 
+_MODULES = {"MMPCA": "mmpca.model", "load": "mmpca.model", "MMPCASearch": "mmpca.selection"}
+
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for when it is asked for: the command line's help needs no numba."""
-    if name in ("MMPCA", "load"):
-        from mmpca import model
-
-        return getattr(model, name)
-    if name == "MMPCASearch":
-        from mmpca.selection import MMPCASearch
-
-        return MMPCASearch
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Import a public name on first use (PEP 562), so that ``mmpca --help`` does not wait for numba."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

@@ -1,4 +1,4 @@
-"""``python -m mmpca`` is the command line."""
+"""Run the command line: ``python -m mmpca``."""
 
 from mmpca.cli import main
 

@@ -1,4 +1,4 @@
-"""Clustering of AnnData objects, by the conventions of the scverse."""
+"""Clustering of AnnData objects, following the conventions of scverse."""
 
 from __future__ import annotations
 
@@ -30,30 +30,37 @@ def cluster(
     Parameters
     ----------
     adata : AnnData
-        Observations by variables, with raw counts.
+        Annotated data matrix with raw counts: observations in rows, variables in columns.
     n_clusters : int
         Number of clusters.
     n_topics : int
         Number of topics.
     layer : str, optional
-        The layer that holds the counts; by default `adata.X`.
+        Layer with the counts; by default, `adata.X`.
     key_added : str, default="mmpca"
-        Under which names results are stored.
+        Key under which the results are added.
     copy : bool, default=False
-        Return a changed copy instead of changing `adata`.
+        Return a copy with the results instead of adding them to `adata`.
     **options
-        Of `mmpca.MMPCA`, such as `random_state`.
+        Other parameters of :class:`~mmpca.MMPCA`, such as `random_state`.
 
     Returns
     -------
     AnnData or None
-        None, unless `copy`. These fields are set:
+        The copy if `copy` is true, otherwise None. These fields are set:
 
         - ``.obs[key_added]``: cluster of each observation, categorical ("0", "1", ...)
         - ``.obsm["X_" + key_added]``: topic shares, shape (n_obs, n_topics)
         - ``.varm[key_added + "_topics"]``: topics, shape (n_vars, n_topics); columns sum to one
-        - ``.uns[key_added]``: parameters ("params"), "bound", "icl", "converged", "overdispersion", the clusters'
-          "weights" and their "cluster_topics", shape (n_clusters, n_topics)
+        - ``.uns[key_added]``: "params", "bound", "icl", "converged", "overdispersion", "weights", shape
+          (n_clusters,), and "cluster_topics", shape (n_clusters, n_topics)
+
+    Raises
+    ------
+    ValueError
+        If the layer does not exist, or there are no counts.
+    CountsError
+        If the values are not counts, for example after ``scanpy.pp.log1p``.
 
     Examples
     --------
@@ -68,11 +75,11 @@ def cluster(
     (60, 4)
     """
     if layer is not None and layer not in adata.layers:
-        raise ValueError(f"layer must be one of {sorted(adata.layers)}, or None for X, got {layer!r}.")
+        raise ValueError(f"layer must be one of {sorted(adata.layers)}, or None for adata.X, but it is {layer!r}.")
     target = adata.copy() if copy else adata
     counts = target.X if layer is None else target.layers[layer]
     if counts is None:
-        raise ValueError(f"X is empty. Give the layer that holds the counts, one of {sorted(adata.layers)}.")
+        raise ValueError(f"adata.X is None. Pass the layer with the counts, one of {sorted(adata.layers)}.")
     model = MMPCA(n_clusters, n_topics, **options).fit(counts)
     shares = model.transform(counts)
     labels = pd.Categorical.from_codes(model.labels_, categories=pd.Index([str(q) for q in range(n_clusters)]))
@@ -84,10 +91,10 @@ def cluster(
 
 
 def _summary(model: MMPCA, layer: str | None) -> dict[str, Any]:
-    """Return parameters and what was found, in types that `.h5ad` files can hold."""
+    """Return the parameters and results, in types that can be written to `.h5ad` files."""
     parameters = model.get_params(deep=False) | {"layer": layer}
     return {
-        # HDF5 has no None: such parameters were left at their defaults.
+        # HDF5 has no None; a parameter that is None has its default.
         "params": {name: _storable(value) for name, value in parameters.items() if value is not None},
         "bound": model.bound_,
         "icl": model.icl_,
@@ -99,7 +106,7 @@ def _summary(model: MMPCA, layer: str | None) -> dict[str, Any]:
 
 
 def _storable(value: Any) -> Any:
-    """Return numbers, words and arrays as they are, and anything else in words."""
+    """Return numbers, strings and arrays unchanged, sequences as arrays, and anything else as its repr."""
     if isinstance(value, (bool, int, float, str, np.generic, np.ndarray)):
         return value
     return np.asarray(value) if isinstance(value, (list, tuple)) else repr(value)

@@ -1,8 +1,7 @@
-"""What a count matrix is, and every check that one has to pass.
+"""Count matrices: their internal form, and all checks of input that should be counts.
 
-:func:`as_counts` turns whatever a user calls a count matrix into :class:`Counts`: arrays of fixed types that
-the compiled kernels read. What is not a count is refused here, with its place, so that no other room checks
-again.
+:func:`as_counts` turns any matrix that a user may pass into :class:`Counts`, the arrays that the compiled kernels
+read. Input that does not hold counts is rejected here, with row and column, so no other module checks again.
 """
 
 import os
@@ -17,24 +16,20 @@ from scipy import sparse
 
 from mmpca.errors import CountsError
 
-__all__ = ["LARGEST_COUNT", "Counts", "as_counts", "no_rows", "square_root", "stacked", "transposition_hint"]
-
 LARGEST_COUNT = 2**31 - 1
-_MOST_ENTRIES = 2**31 - 1  # whose places fit into the 32 bits of SciPy's usual indices
 
-# Entries looked at in one go: temporaries stay in the cache, and the sum of a chunk is exact in float64.
+# Entries per chunk: temporaries stay in the cache, and the sum of a chunk is exact in float64.
 _CHUNK = 2**17
 
-# Rows that decide what fractional values look like.
-_SAMPLE_ROWS = 100
+_N_SAMPLE_ROWS = 100  # rows inspected to guess where fractions come from
 
 
 class Counts(NamedTuple):
     """A matrix of counts by rows, in the one form that the kernels are compiled for.
 
-    Columns are sorted within each row and occur once; all entries are positive. The arrays are contiguous,
-    aligned, writeable and of native byte order, so that compiled functions see a single signature. They may
-    be the caller's own: never write to them.
+    Columns are sorted within each row and occur once; all entries are positive. The arrays are contiguous, aligned,
+    writeable and in native byte order, so compiled functions need only one signature. They may belong to the caller:
+    never write to them.
 
     Attributes
     ----------
@@ -60,18 +55,18 @@ class Counts(NamedTuple):
 
     @property
     def nnz(self) -> int:
-        """Number of entries that are not zero."""
+        """Number of nonzero entries."""
         return self.indices.size
 
     def row_totals(self, weights: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Return the sum of each row, shape (n_rows,); of its counts times the weights of their features, if given.
+        """Return the sum of each row, shape (n_rows,), optionally weighted.
 
-        Weights are whole numbers, shape (n_features,): the sums have their type, and wrap around where it ends.
+        Weights are integers, shape (n_features,); the sums have the same type and wrap around on overflow.
         """
         totals = np.zeros(self.n_rows, dtype=np.int64 if weights is None else weights.dtype)
         for first, last in _row_blocks(self.indptr):
             start, stop = self.indptr[first], self.indptr[last]
-            # reduceat wants strictly growing starts: rows without entries keep their zero.
+            # reduceat needs strictly increasing starts, so rows without entries are left at zero.
             filled = first + np.flatnonzero(np.diff(self.indptr[first : last + 1]))
             block: NDArray[Any] = self.data[start:stop]
             if weights is not None:
@@ -80,7 +75,7 @@ class Counts(NamedTuple):
         return totals
 
     def column_totals(self) -> NDArray[np.int64]:
-        """Return the sum of each column, shape (n_features,); zero for a feature that never occurs."""
+        """Return the sum of each column, shape (n_features,)."""
         totals = np.zeros(self.n_features, dtype=np.int64)
         for part in _chunks(self.nnz):
             sums = np.bincount(self.indices[part], weights=self.data[part], minlength=self.n_features)
@@ -88,14 +83,11 @@ class Counts(NamedTuple):
         return totals
 
     def take(self, rows: ArrayLike | slice) -> "Counts":
-        """Return the given rows (indices, a mask or a slice) in the given order.
-
-        Rows that follow each other, given by a slice, share their entries with these counts; others are copied.
-        """
+        """Return rows selected by indices, a mask or a slice; a slice of consecutive rows is a view, not a copy."""
         if isinstance(rows, slice):
             start, stop, step = rows.indices(self.n_rows)
             if step == 1:
-                return self._stretch(start, max(start, stop))
+                return self._row_range(start, max(start, stop))
             rows = np.arange(start, stop, step)
         selected = np.arange(self.n_rows)[np.asarray(rows)]
         first = self.indptr[selected]
@@ -108,42 +100,43 @@ class Counts(NamedTuple):
             taken.indices[to], taken.data[to] = self.indices[at], self.data[at]
         return taken
 
-    def _stretch(self, first: int, last: int) -> "Counts":
-        """Return rows that follow each other, sharing their entries."""
+    def _row_range(self, first: int, last: int) -> "Counts":
+        """Return the rows from `first` to `last - 1` as a view."""
         start, stop = self.indptr[first], self.indptr[last]
         indptr = self.indptr[first : last + 1] - start
         return Counts(indptr, self.indices[start:stop], self.data[start:stop], self.n_features)
 
     def group_sums(self, groups: NDArray[np.integer[Any]], n_groups: int) -> NDArray[np.float64]:
-        """Return the sums of the rows of each group, shape (n_groups, n_features), `groups` being those of the rows."""
+        """Return the sum of the rows of each group, shape (n_groups, n_features); groups: (n_rows,)."""
         sums = np.zeros((n_groups, self.n_features))
-        # SciPy makes doubles of the entries that it adds up: of no more at a time than there are sums.
+        # SciPy converts the entries to doubles: limit how many at a time to the size of the result.
         for first, last in _row_blocks(self.indptr, max(_CHUNK, sums.size)):
-            block = self._stretch(first, last)
-            places = groups[first:last], np.arange(block.n_rows)
-            members = sparse.csr_array((np.ones(block.n_rows), places), shape=(n_groups, block.n_rows))
+            block = self._row_range(first, last)
+            members = sparse.csr_array(
+                (np.ones(block.n_rows), (groups[first:last], np.arange(block.n_rows))), shape=(n_groups, block.n_rows)
+            )
             sums += (members @ block.to_csr()).toarray()
         return sums
 
     def to_csr(self) -> sparse.csr_array:
-        """Return the counts as a SciPy array that shares `indices` and `data`.
+        """Return a SciPy array of int32, shape (n_rows, n_features), that shares `indices` and `data`.
 
-        SciPy wants one type for both index arrays: `indptr` is cast, and `indices` only where there are more
-        than 2**31 - 1 entries.
+        SciPy requires one type for both index arrays, so `indptr` is cast; with more than 2**31 - 1 entries, `indices`
+        is cast instead.
         """
-        indptr = self.indptr.astype(np.int32) if self.nnz <= _MOST_ENTRIES else self.indptr
+        indptr = self.indptr.astype(np.int32) if self.nnz < 2**31 else self.indptr
         csr = sparse.csr_array((self.data, self.indices, indptr), shape=(self.n_rows, self.n_features))
         csr.has_canonical_format = True
         return csr
 
 
 def no_rows(n_features: int) -> Counts:
-    """Return counts of no row."""
+    """Return counts with zero rows."""
     return Counts(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int32), n_features)
 
 
 def stacked(parts: Sequence[Counts]) -> Counts:
-    """Return the rows of several counts below each other.
+    """Stack counts vertically.
 
     Examples
     --------
@@ -164,32 +157,32 @@ def stacked(parts: Sequence[Counts]) -> Counts:
 
 
 def as_counts(X: Any, *, name: str = "X", empty_rows: Literal["error", "allow"] = "error") -> Counts:
-    """Return `X` as counts, or say where and why it is not a matrix of counts.
+    """Check a matrix of counts and convert it to :class:`Counts`.
 
-    The arrays of `X` are shared where they already have the right form; `X` itself is never changed, and a
-    sparse one never made dense. Whole numbers are accepted in any real type. Duplicate entries of a sparse
-    matrix are summed (in a Boolean one, joined) and explicit zeros dropped. Columns without counts are fine.
+    Arrays of `X` that already have the right form are shared; `X` itself is never changed, and a sparse matrix is
+    never made dense. Whole numbers are accepted in any real type. Duplicate entries of a sparse matrix are summed (in
+    a Boolean one, combined by "or"), and stored zeros are dropped. Columns without counts are allowed.
 
     Parameters
     ----------
     X : array-like, sparse matrix, sparse array or data frame, shape (n_rows, n_features)
         Non-negative whole numbers up to 2**31 - 1.
     name : str, default="X"
-        What messages call the matrix.
+        Name of the matrix in error messages.
     empty_rows : {"error", "allow"}, default="error"
-        Whether a row without any count is refused.
+        Whether a row without any counts is an error.
 
     Returns
     -------
     Counts
-        The same numbers, in canonical form.
+        The same numbers in canonical form.
 
     Raises
     ------
     CountsError
-        If `X` is not a matrix of counts; the message names the first such entry, row and column from 0.
+        If `X` is not a matrix of counts; `row` and `column` locate the first invalid entry.
     TypeError
-        If `X` holds something other than numbers.
+        If the values of `X` are not numbers.
 
     Examples
     --------
@@ -202,7 +195,7 @@ def as_counts(X: Any, *, name: str = "X", empty_rows: Literal["error", "allow"] 
     >>> as_counts([[2, 0], [1, -1]])
     Traceback (most recent call last):
     mmpca.errors.CountsError: Negative values in data: X must hold counts (non-negative whole numbers),
-    but X[1, 1] = -1. Remove or clip negative values, or undo a centring or scaling step.
+    but X[1, 1] = -1. Remove or clip negative values, or undo a centering or scaling step.
     """
     matrix = _as_matrix(X, name)
     counts = _from_sparse(matrix, name) if sparse.issparse(matrix) else _from_dense(matrix, name)
@@ -214,7 +207,7 @@ def as_counts(X: Any, *, name: str = "X", empty_rows: Literal["error", "allow"] 
 def square_root(counts: Counts) -> Counts:
     """Return the square roots of the counts, rounded to whole numbers.
 
-    Square roots stabilise the variance of overdispersed counts. No entry becomes zero: the root of 1 is 1.
+    Square roots stabilize the variance of overdispersed counts. No entry becomes zero: the root of 1 is 1.
 
     Examples
     --------
@@ -229,52 +222,41 @@ def square_root(counts: Counts) -> Counts:
 
 
 def transposition_hint(counts: Counts) -> str | None:
-    """Return a hint if the matrix looks as if its rows were the features, else None.
+    """Return a hint if the rows look like features rather than observations, None otherwise.
 
-    Features (words, genes, species) have very uneven totals; observations have rather even ones, and none is
-    empty. So the hint is given only if all of this holds: there are at least 10 columns and more rows than
-    columns, no column is empty, and the coefficient of variation of the row totals, leaving out empty rows,
-    exceeds 1 and is more than three times that of the column totals. A few empty rows alone are no sign:
-    pruning a vocabulary leaves some.
+    Features (words, genes, species) have very uneven totals; observations have fairly even ones, and none is empty.
+    The hint requires all of the following: there are at least 10 columns and more rows than columns, no column is
+    empty, and the coefficient of variation of the totals of nonempty rows exceeds 1 and is more than three times
+    that of the column totals. A few empty rows alone prove nothing: pruning a vocabulary leaves some.
     """
     if not 10 <= counts.n_features < counts.n_rows:
         return None
     rows, columns = counts.row_totals(), counts.column_totals()
-    if columns.min() == 0 or _variation(rows[rows > 0]) <= max(1.0, 3 * _variation(columns)):
+    if columns.min() == 0:
+        return None
+    row_variation, column_variation = (float(totals.std() / totals.mean()) for totals in (rows[rows > 0], columns))
+    if row_variation <= max(1.0, 3 * column_variation):
         return None
     return (
-        f"The matrix may be transposed: its {counts.n_rows} rows have far more uneven totals than its "
-        f"{counts.n_features} columns, as features have. Rows must be the observations: else pass X.T."
+        f"The matrix may be transposed: the totals of its {counts.n_rows} rows vary far more than those of its "
+        f"{counts.n_features} columns, which is typical of features. Rows must be observations; if they are not, "
+        "pass X.T."
     )
 
 
-def _variation(totals: NDArray[np.int64]) -> float:
-    """Return the coefficient of variation of positive totals."""
-    return float(totals.std() / totals.mean())
-
-
 def _chunks(length: int, width: int = 1) -> Iterator[slice]:
-    """Yield the slices that cut rows of the given width into chunks of about `_CHUNK` entries."""
+    """Yield slices that cut `length` rows of the given width into chunks of about `_CHUNK` entries."""
     step = max(1, _CHUNK // width)
     return (slice(start, start + step) for start in range(0, length, step))
 
 
-def _row_blocks(indptr: NDArray[np.int64], n_entries: int | None = None) -> Iterator[tuple[int, int]]:
-    """Yield the first and one past the last row of blocks that hold about so many entries each, `_CHUNK` by default."""
-    cuts = np.searchsorted(indptr, np.arange(0, indptr[-1], n_entries or _CHUNK))
+def _row_blocks(indptr: NDArray[np.int64], n_entries: int = _CHUNK) -> Iterator[tuple[int, int]]:
+    """Yield first and last (exclusive) row of blocks with about `n_entries` entries each."""
+    cuts = np.searchsorted(indptr, np.arange(0, indptr[-1], n_entries))
     return pairwise(np.unique(np.append(cuts, indptr.size - 1)).tolist())
 
 
-def _counts(csr: sparse.csr_array) -> Counts:
-    """Return canonical CSR with positive int32 data as counts, sharing what has the right type already."""
-    indptr, indices, data = (
-        np.require(array, dtype, ["C", "A", "W", "E"])
-        for array, dtype in ((csr.indptr, np.int64), (csr.indices, np.int32), (csr.data, np.int32))
-    )
-    return Counts(indptr, indices, data, csr.shape[1])
-
-
-# --- the matrix: two dimensions, real numbers -----------------------------------------------------
+# --- the matrix: two dimensions, real numbers -------------------------------------------------------------------
 
 
 def _as_matrix(X: Any, name: str) -> Any:
@@ -293,12 +275,12 @@ def _as_matrix(X: Any, name: str) -> Any:
             f"{name}.astype(float), and count words with mmpca.text.CountTexts."
         )
     if kind not in "biuf":
-        raise TypeError(f"{name} must hold numbers, but its type is {matrix.dtype}. Give the counts themselves.")
+        raise TypeError(f"{name} must hold numbers, but its type is {matrix.dtype}. Pass the counts themselves.")
     return matrix
 
 
 def _check_no_text(matrix: Any, name: str) -> None:
-    """Refuse a path or texts, which are read and counted elsewhere."""
+    """Raise CountsError for a path or for texts, which other functions read and count."""
     first = matrix.ravel()[0] if isinstance(matrix, np.ndarray) and matrix.ndim < 2 and matrix.size else None
     if not isinstance(first, str | os.PathLike):
         return
@@ -311,27 +293,51 @@ def _check_no_text(matrix: Any, name: str) -> None:
 
 def _frame_or_array(X: Any, name: str) -> Any:
     """Return a data frame with sparse columns as a sparse matrix, and anything else as a dense array."""
-    if np.ma.is_masked(X):
-        raise CountsError(f"{name} has masked entries. Fill them first, e.g. with {name}.filled(0).")
+    check_unmasked(X, name)
     try:
-        # pandas offers `sparse` only where all columns are sparse.
+        # pandas offers `sparse` only if all columns are sparse.
         if hasattr(getattr(X, "sparse", None), "to_coo"):
             return X.sparse.to_coo()
         return np.asarray(X)
     except ValueError as error:
         raise CountsError(
-            f"{name} cannot be read as a matrix ({error}). Give rows of equal length, and a sparse data "
-            "frame the fill value 0."
+            f"{name} cannot be read as a matrix ({error}). All rows must have the same length, and a sparse data "
+            "frame must have the fill value 0."
         ) from error
 
 
+def check_unmasked(X: Any, name: str = "X") -> None:
+    """Raise CountsError if entries of a masked array, or of a list of masked rows, are masked.
+
+    Converting to an ordinary array would expose the values behind the mask, so this check must come first.
+    """
+    if isinstance(X, list | tuple):
+        masks = ((i, np.ma.getmaskarray(row)) for i, row in enumerate(X) if np.ma.is_masked(row))
+        i, mask = next(masks, (None, None))
+    elif np.ma.is_masked(X) and X.ndim > 0:
+        masked = np.ma.getmaskarray(X)
+        i = int(masked.reshape(len(X), -1).any(axis=1).argmax())
+        mask = masked[i]
+    else:
+        return
+    if i is None or mask is None:
+        return
+    v = int(mask.argmax())
+    raise CountsError(
+        f"{name} must hold counts, but {name}[{i}, {v}] is masked. Drop its row or column, or fill masked entries with "
+        f"counts, for example with {name}.filled(0) if nothing was counted there.",
+        row=i,
+        column=v,
+    )
+
+
 def _check_shape(shape: tuple[int, ...], name: str) -> None:
-    """Raise unless there are two dimensions, with at least one row and one column."""
+    """Raise CountsError unless there are two dimensions, with at least one row and one column."""
     if len(shape) < 2:
-        what = "scalar" if len(shape) == 0 else "1D"
+        kind = "scalar" if len(shape) == 0 else "1D"
         raise CountsError(
-            f"Expected 2D array, got {what} array instead: {name} has shape {shape}. Reshape your data with "
-            "array.reshape(-1, 1) if it has a single feature, or array.reshape(1, -1) if a single sample."
+            f"Expected 2D array, got {kind} array instead: {name} has shape {shape}. Reshape your data with "
+            "array.reshape(-1, 1) if it has a single feature, or array.reshape(1, -1) if it is a single sample."
         )
     if len(shape) > 2:
         raise CountsError(f"Expected 2D array, but {name} has shape {shape}. Flatten it to rows and features.")
@@ -342,34 +348,32 @@ def _check_shape(shape: tuple[int, ...], name: str) -> None:
                 f"Check the step that selected the {unit}s of {name}."
             )
     if shape[1] > LARGEST_COUNT:
-        raise CountsError(f"{name} has {shape[1]} columns, but at most {LARGEST_COUNT} are possible.")
+        raise CountsError(f"{name} has {shape[1]} columns, but at most {LARGEST_COUNT} are supported.")
 
 
 def _numbers(objects: NDArray[np.object_], name: str) -> NDArray[np.float64]:
-    """Return an array of Python objects as floats; objects: (n_rows, n_features)."""
+    """Convert an array of Python objects to floats, or raise for the first object that is not a number."""
     try:
         return objects.astype(np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise _object_error(objects, name) or error from error
+    except (TypeError, ValueError, OverflowError):
+        for (i, v), value in np.ndenumerate(objects):
+            try:
+                float(value)
+            except (TypeError, ValueError, OverflowError) as error:
+                if np.iscomplexobj(value):
+                    message = f"Complex data not supported: {name}[{i}, {v}] = {value}."
+                else:
+                    message = (
+                        f"{name} must hold counts, but {name}[{i}, {v}] = {short_repr(value)} is not a number "
+                        f"({error}). Convert, fill or drop such entries; leave out columns of names or text."
+                    )
+                    if isinstance(error, TypeError):
+                        raise TypeError(message) from error
+                raise CountsError(message, row=i, column=v) from error
+        raise
 
 
-def _object_error(objects: NDArray[np.object_], name: str) -> Exception | None:
-    """Return the error for the first object that is not a real number."""
-    for (i, v), value in np.ndenumerate(objects):
-        try:
-            float(value)
-        except (TypeError, ValueError, OverflowError) as error:
-            if np.iscomplexobj(value):
-                return CountsError(f"Complex data not supported: {name}[{i}, {v}] = {value}.")
-            kind = TypeError if isinstance(error, TypeError) else CountsError
-            return kind(
-                f"{name} must hold counts, but {name}[{i}, {v}] = {short_repr(value)} is not a number "
-                f"({error}). Convert, fill or drop such entries; leave out columns of names or text."
-            )
-    return None
-
-
-# --- the form: by rows, sorted, each place once ---------------------------------------------------
+# --- the form: by rows, sorted, no duplicates -------------------------------------------------------------------
 
 
 def _from_dense(X: NDArray[Any], name: str) -> Counts:
@@ -384,7 +388,7 @@ def _from_dense(X: NDArray[Any], name: str) -> Counts:
         rows, columns = np.nonzero(block)
         stop = filled + rows.size
         if not _store_counts(block[rows, columns], data[filled:stop]):
-            sample = sparse.csr_array(X[:_SAMPLE_ROWS].astype(np.float64))
+            sample = sparse.csr_array(X[:_N_SAMPLE_ROWS].astype(np.float64))
             raise _value_error(X, lambda position: divmod(position, n_features), sample, name)
         indices[filled:stop] = columns
         indptr[1:][part] = filled + np.cumsum(np.bincount(rows, minlength=len(block)))
@@ -395,30 +399,37 @@ def _from_dense(X: NDArray[Any], name: str) -> Counts:
 def _from_sparse(X: Any, name: str) -> Counts:
     """Return the counts of a sparse matrix or array of any format."""
     csr = _by_rows(X, name)
-    data = _whole_numbers(csr.data)
+    data = whole_numbers(csr.data)
     if data is None:
-        sample = csr[:_SAMPLE_ROWS].astype(np.float64)
-        raise _value_error(csr.data, lambda position: _place(csr, position), sample, name)
+
+        def locate(position: int) -> tuple[int, int]:
+            return int(np.searchsorted(csr.indptr, position, side="right")) - 1, int(csr.indices[position])
+
+        raise _value_error(csr.data, locate, csr[:_N_SAMPLE_ROWS].astype(np.float64), name)
     if X.dtype == np.bool_:
         np.minimum(data, 1, out=data)  # duplicates: true and true is true
     has_zeros = data.min(initial=1) == 0
-    # Zeros are eliminated in place, so on a copy: these may be the caller's arrays.
+    # eliminate_zeros works in place, and these may be the caller's arrays.
     csr = sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape, copy=has_zeros)
     if has_zeros:
         csr.eliminate_zeros()
-    return _counts(csr)
+    indptr, indices, data = (
+        np.require(array, dtype, ["C", "A", "W", "E"])
+        for array, dtype in ((csr.indptr, np.int64), (csr.indices, np.int32), (csr.data, np.int32))
+    )
+    return Counts(indptr, indices, data, csr.shape[1])
 
 
 def _by_rows(X: Any, name: str) -> sparse.csr_array:
-    """Return a sparse matrix as CSR, columns sorted and duplicates summed, sharing arrays that are so."""
+    """Return a sparse matrix as CSR with sorted columns and summed duplicates, sharing arrays where possible."""
     if X.format in ("csr", "csc"):
         X = _checked_view(X, name)
     elif X.format == "coo":
-        X = _widened(X)  # SciPy sums duplicates on the way to CSR
+        X = _widened(X)  # SciPy sums duplicates during the conversion to CSR
     csr = sparse.csr_array(X)
     if not csr.has_sorted_indices:
         csr = csr.sorted_indices()
-    if not csr.has_canonical_format and _exceeding(csr.data).size == 0:
+    if not csr.has_canonical_format and _overflowing(csr.data).size == 0:
         wide = csr.data.astype(_wide(csr.dtype))
         csr = sparse.csr_array((wide, csr.indices.copy(), csr.indptr.copy()), shape=csr.shape)
         csr.sum_duplicates()
@@ -426,10 +437,9 @@ def _by_rows(X: Any, name: str) -> sparse.csr_array:
 
 
 def _checked_view(X: Any, name: str) -> Any:
-    """Return a new CSR or CSC object on the arrays of `X`, once its indices are known to be sound.
+    """Return a new CSR or CSC object on the arrays of `X` after checking its indices.
 
-    A new object, because SciPy's checks trim arrays and store flags in the object that they look at, and
-    because flags stored in `X` may be out of date.
+    SciPy's checks trim arrays and set flags on the object they look at, and flags of `X` may be out of date.
     """
     kind = sparse.csr_array if X.format == "csr" else sparse.csc_array
     try:
@@ -437,170 +447,158 @@ def _checked_view(X: Any, name: str) -> Any:
         view.check_format(full_check=True)
     except ValueError as error:
         raise CountsError(
-            f"{name} is not a sound {X.format.upper()} matrix: {error}. Build it again from rows, columns "
-            "and counts with scipy.sparse.coo_array."
+            f"{name} is not a valid {X.format.upper()} matrix: {error}. Rebuild it from rows, columns and counts "
+            "with scipy.sparse.coo_array."
         ) from error
     return view
 
 
 def _widened(coo: Any) -> Any:
-    """Return a COO matrix in a type in which the sums of its duplicates cannot wrap around."""
+    """Return a COO matrix in a type in which sums of duplicates cannot wrap around."""
     data, (rows, columns) = coo.data, coo.coords
-    exceeding = _exceeding(data)
-    if exceeding.size == 0:
+    overflowing = _overflowing(data)
+    if overflowing.size == 0:
         data = data.astype(_wide(data.dtype), copy=False)
     else:
-        # Refused in any case: keep the first such entry, for the message to name.
-        first = exceeding[np.lexsort((columns[exceeding], rows[exceeding]))[:1]]
+        # An error in any case: keep the first such entry for the message.
+        first = overflowing[np.lexsort((columns[overflowing], rows[overflowing]))[:1]]
         data, rows, columns = data[first], rows[first], columns[first]
     return sparse.coo_array((data, (rows, columns)), shape=coo.shape)
 
 
 def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type to sum duplicates in."""
+    """Return the type in which duplicates are summed."""
     return np.promote_types(dtype, np.float64) if dtype.kind == "f" else np.dtype(np.int64)
 
 
-def _exceeding(data: NDArray[Any]) -> NDArray[np.intp]:
+def _overflowing(data: NDArray[Any]) -> NDArray[np.intp]:
     """Return the positions of integers so large that sums of them could wrap around."""
     if data.dtype.kind not in "iu" or data.dtype.itemsize < 8:
         return np.empty(0, dtype=np.intp)
     return np.flatnonzero((data > LARGEST_COUNT) | (data < -LARGEST_COUNT))
 
 
-def _place(csr: sparse.csr_array, position: int) -> tuple[int, int]:
-    """Return row and column of the entry at a position of `data`."""
-    return int(np.searchsorted(csr.indptr, position, side="right")) - 1, int(csr.indices[position])
+# --- the values: whole, not negative, below 2**31 ---------------------------------------------------------------
 
 
-# --- the values: whole, not negative, below 2**31 -------------------------------------------------
-
-
-def _whole_numbers(values: NDArray[Any]) -> NDArray[np.int32] | None:
-    """Return values as int32, unchanged if they are, or None if one of them is not a count."""
+def whole_numbers(values: NDArray[Any]) -> NDArray[np.int32] | None:
+    """Return real numbers as int32 without copying if possible, or None if one of them is not a count; (n,)."""
     if values.dtype == np.int32:
         return values if values.min(initial=0) >= 0 else None
     data = np.empty(values.size, dtype=np.int32)
-    sound = all(_store_counts(values[part], data[part]) for part in _chunks(values.size))
-    return data if sound else None
+    is_valid = all(_store_counts(values[part], data[part]) for part in _chunks(values.size))
+    return data if is_valid else None
 
 
 def _store_counts(values: NDArray[Any], out: NDArray[np.int32]) -> bool:
-    """Write values to `out`, in place; return whether all of them are counts."""
+    """Write values to `out`, in place; return True if all of them are counts."""
     with np.errstate(invalid="ignore"):
         np.copyto(out, values, casting="unsafe")
-    # NaN, infinity, fractions and numbers beyond 2**31 - 1 all come back different from the cast.
+    # The cast changes NaN, infinity, fractions and numbers beyond 2**31 - 1.
     return bool((out == values).all() and out.min(initial=0) >= 0)
 
 
-class _Fault(NamedTuple):
-    """A way of not being a count: which values have it, the remedy, and what the message begins with."""
-
-    marks: Callable[[NDArray[Any]], NDArray[np.bool_]]
-    remedy: str
-    opening: str = ""
+def _is_fraction(values: Any) -> Any:
+    return values != np.floor(values)
 
 
-_MISSING = _Fault(
-    np.isnan,
-    "Missing values are not supported: drop their rows or columns, or write 0 where nothing was counted.",
-)
-_INFINITE = _Fault(
-    np.isinf,
-    "Infinite values come from a division by zero or the logarithm of zero: give the raw counts.",
-)
-_NEGATIVE = _Fault(
-    lambda values: values < 0,
-    "Remove or clip negative values, or undo a centring or scaling step.",
-    "Negative values in data: ",
-)
-_FRACTION = _Fault(
-    lambda values: values != np.floor(values),
-    "Give raw counts rather than normalised, tf-idf or log-transformed values; if these are meant as counts, "
-    "round them with numpy.rint.",
-)
-_TOO_LARGE = _Fault(
-    lambda values: values >= LARGEST_COUNT + 1,  # a power of two: exact in float32
-    f"The largest possible count is {LARGEST_COUNT}: check the unit, or divide by a common factor and round.",
+# Reasons why a number is not a count, with advice, in order of precedence: centered data are also fractional.
+_PROBLEMS: tuple[tuple[Callable[[Any], Any], str], ...] = (
+    (np.isnan, "Missing values are not supported: drop their rows or columns, or write 0 where nothing was counted."),
+    (np.isinf, "Infinite values come from a division by zero or the logarithm of zero: use the raw counts."),
+    (lambda values: values < 0, "Remove or clip negative values, or undo a centering or scaling step."),
+    (
+        _is_fraction,
+        "Use raw counts rather than normalized, tf-idf or log-transformed values; if these are meant to be counts, "
+        "round them with numpy.rint.",
+    ),
+    (
+        lambda values: values >= LARGEST_COUNT + 1,  # a power of two: exact in float32
+        f"The largest supported count is {LARGEST_COUNT}: check the unit, or divide by a common factor and round.",
+    ),
 )
 
 
-def _value_error(
-    values: NDArray[Any], place: Callable[[int], tuple[int, int]], sample: sparse.csr_array, name: str
-) -> CountsError:
-    """Return the error for values of which at least one is not a count.
-
-    values: (nnz,) or (n_rows, n_features), row by row; `place` gives row and column of a position in them;
-    `sample` holds the first rows.
-    """
-    # In order of precedence, wherever they stand: centred data are fractional too.
-    faults = (_MISSING, _INFINITE, _NEGATIVE, _FRACTION, _TOO_LARGE)
-    fault, position = next((f, p) for f in faults if (p := _first(f.marks, values)) is not None)
-    i, v = place(position)
-    value = _shown(values[i, v] if values.ndim == 2 else values[position])
-    hint = _scale_hint(sample) if fault is _FRACTION else ""
-    return CountsError(
-        f"{fault.opening}{name} must hold counts (non-negative whole numbers), but {name}[{i}, {v}] = "
-        f"{value}. {fault.remedy}{hint}"
-    )
+def count_remedy(value: float) -> str | None:
+    """Return advice on a number that is not a count, None for a count."""
+    return next((remedy for is_problem, remedy in _PROBLEMS if is_problem(value)), None)
 
 
-def _shown(value: Any) -> str:
-    """Return a number as a message shows it: -2 for -2.0."""
+def show_number(value: Any) -> str:
+    """Format a number for a message: -2 for -2.0."""
     if np.isnan(value):
         return "NaN"
     return str(int(value)) if abs(float(value)) < 1e16 and value == np.floor(value) else str(value)
 
 
-def _first(marks: Callable[[NDArray[Any]], NDArray[np.bool_]], values: NDArray[Any]) -> int | None:
-    """Return the position, row by row, of the first marked value."""
+def _value_error(
+    values: NDArray[Any], locate: Callable[[int], tuple[int, int]], sample: sparse.csr_array, name: str
+) -> CountsError:
+    """Return the error for values that are not all counts.
+
+    values: (nnz,) or (n_rows, n_features), row by row; `locate` maps a position in them to row and column;
+    `sample` holds the first rows.
+    """
+    found = ((remedy, _first(is_problem, values)) for is_problem, remedy in _PROBLEMS)
+    remedy, position = next((remedy, position) for remedy, position in found if position is not None)
+    i, v = locate(position)
+    value = values[i, v] if values.ndim == 2 else values[position]
+    opening = "Negative values in data: " if np.isfinite(value) and value < 0 else ""  # scikit-learn's words
+    hint = scale_hint(sample) if _is_fraction(value) and value > 0 else ""
+    return CountsError(
+        f"{opening}{name} must hold counts (non-negative whole numbers), but {name}[{i}, {v}] = "
+        f"{show_number(value)}. {remedy}{hint}",
+        row=i,
+        column=v,
+    )
+
+
+def _first(is_problem: Callable[[NDArray[Any]], NDArray[np.bool_]], values: NDArray[Any]) -> int | None:
+    """Return the position, row by row, of the first value with a problem."""
     width = values.shape[1] if values.ndim == 2 else 1
     for part in _chunks(len(values), width):
-        marked = marks(values[part])
+        marked = is_problem(values[part])
         if marked.any():
             return int(part.start * width + marked.argmax())
     return None
 
 
-def _scale_hint(sample: sparse.csr_array) -> str:
-    """Return what fractional, non-negative values look like, if they look like anything; sample: (n, v)."""
-    if not _FRACTION.marks(sample.data).any():
+def scale_hint(sample: sparse.csr_array) -> str:
+    """Return a guess about where fractional, non-negative values come from; sample: (n, v)."""
+    if not _is_fraction(sample.data).any():
         return ""
-    rows = "The rows" if sample.shape[0] < _SAMPLE_ROWS else f"The first {_SAMPLE_ROWS} rows"
-    if _all_near_one(sample.sum(axis=1)):
+    rows = "The rows" if sample.shape[0] < _N_SAMPLE_ROWS else f"The first {_N_SAMPLE_ROWS} rows"
+    if _all_one(sample.sum(axis=1)):
         return f" {rows} sum to one: these look like proportions."
-    if _all_near_one(sample.power(2).sum(axis=1)):
+    if _all_one(sample.power(2).sum(axis=1)):
         return f" {rows} have Euclidean length one: these look like tf-idf weights."
-    if _all_near_each_other(sample.sum(axis=1)):
-        return f" {rows} have equal sums: these look like normalised counts."
+    if _all_equal(sample.sum(axis=1)):
+        return f" {rows} have equal sums: these look like normalized counts."
     if sample.data.max() > np.log1p(LARGEST_COUNT):
         return ""
     unlogged = sample.expm1()
     distance = np.abs(unlogged.data - np.rint(unlogged.data))
-    # What single precision leaves of a logarithm: a relative error of about 1e-6.
+    # Single precision leaves a logarithm with a relative error of about 1e-6.
     if np.all(distance <= np.minimum(1e-6 * (1 + unlogged.data), 0.1)):
-        return " exp(x) - 1 is whole everywhere: these look like log1p values, which numpy.expm1 undoes."
-    if _all_near_each_other(unlogged.sum(axis=1)):
-        return f" {rows} of exp(x) - 1 have equal sums: these look like log1p values of normalised counts."
+        return " exp(x) - 1 is a whole number everywhere: these look like log1p values, which numpy.expm1 undoes."
+    if _all_equal(unlogged.sum(axis=1)):
+        return f" {rows} of exp(x) - 1 have equal sums: these look like log1p values of normalized counts."
     return ""
 
 
-def _all_near_one(totals: NDArray[Any]) -> bool:
-    """Return whether all totals but those of empty rows are nearly one."""
+def _all_one(totals: NDArray[Any]) -> bool:
+    """Return True if the totals of all nonempty rows are nearly one."""
     return bool(np.all(np.abs(totals[totals > 0] - 1) <= 1e-3))
 
 
-def _all_near_each_other(totals: NDArray[Any]) -> bool:
-    """Return whether all totals but those of empty rows, at least two, are nearly the same."""
+def _all_equal(totals: NDArray[Any]) -> bool:
+    """Return True if the totals of all nonempty rows, at least two, are nearly equal."""
     filled = totals[totals > 0]
     return bool(filled.size > 1 and np.ptp(filled) <= 1e-3 * filled.max())
 
 
-# --- the rows: none empty -------------------------------------------------------------------------
-
-
 def _check_no_empty_rows(counts: Counts, name: str) -> None:
-    """Raise if a row has no count at all."""
+    """Raise CountsError if a row has no counts."""
     empty = np.flatnonzero(np.diff(counts.indptr) == 0)
     if empty.size == 0:
         return
@@ -610,5 +608,6 @@ def _check_no_empty_rows(counts: Counts, name: str) -> None:
     raise CountsError(
         f"{name} has {what} (n_samples = {counts.n_rows}, n_features = {counts.n_features}): {shown}. A row "
         f"without counts belongs to no cluster: drop such rows with {name} = {name}[numpy.asarray({name}.sum("
-        f"axis=1)).ravel() > 0].{' ' + hint if hint else ''}"
+        f"axis=1)).ravel() > 0].{' ' + hint if hint else ''}",
+        row=int(empty[0]),
     )

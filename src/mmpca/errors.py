@@ -1,29 +1,89 @@
-"""Exceptions and warnings that a caller may want to catch."""
+"""Exceptions and warnings that a caller may want to catch.
+
+Errors carry their location as attributes, so that callers need not parse messages.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from pathlib import Path
 
 
 class CountsError(ValueError):
-    """The input is not a count matrix that the model can be fitted to; the message names the place."""
+    """The input is not a valid count matrix.
+
+    Attributes
+    ----------
+    row, column : int or None
+        Position of the offending value, counted from 0; None if the error concerns the whole row, column or matrix.
+    """
+
+    def __init__(self, message: str, *, row: int | None = None, column: int | None = None) -> None:
+        super().__init__(message)
+        self.row, self.column = row, column
+
+
+class _FileError(ValueError):
+    """An error about a file, or about one of its lines."""
+
+    def __init__(self, message: str, *, path: str | os.PathLike[str] | None = None, line: int | None = None) -> None:
+        super().__init__(message)
+        self.path, self.line = None if path is None else Path(path), line
+
+
+class InputFileError(_FileError):
+    """A file cannot be read in the expected format.
+
+    Attributes
+    ----------
+    path : Path or None
+        The file.
+    line : int or None
+        The offending line, counted from 1.
+    """
+
+
+class ModelFileError(_FileError):
+    """A file is not a model that this version of mmpca can read.
+
+    Attributes
+    ----------
+    path : Path or None
+        The file.
+    """
+
+
+class StoreError(_FileError):
+    """A checkpoint or a folder of results is damaged, cannot be written, or belongs to another computation.
+
+    Attributes
+    ----------
+    path : Path or None
+        The file or folder.
+    """
 
 
 class ClusterError(ConnectionError):
-    """Workers of a cluster, or what only they had, are lost for good; the message says what to do."""
-
-
-class InputFileError(ValueError):
-    """The file cannot be read as what it should be; the message names file and line, the reason and a remedy."""
+    """Workers of a Dask cluster were lost, along with data that only they held."""
 
 
 class InterruptedSearchWarning(UserWarning):
-    """The search was interrupted; the result is the best state that it had reached."""
+    """The search was interrupted; the model holds the best state found so far."""
+
+
+class StoreWarning(UserWarning):
+    """A finished part of a computation cannot be used, and is recomputed."""
 
 
 class OverdispersionWarning(UserWarning):
-    """The counts vary far more within clusters than the model allows; the message names the remedy."""
+    """Counts vary much more within clusters than the model expects."""
 
 
-class ModelFileError(ValueError):
-    """The file is not a model that this version of mmpca can read; the message says what is wrong with it."""
-
-
-class StoreError(ValueError):
-    """A folder cannot keep the results of this search; the message says why."""
+def warn(message: str, category: type[Warning]) -> None:
+    """Issue a warning that points at the first caller outside mmpca and scikit-learn."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("mmpca", "sklearn"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

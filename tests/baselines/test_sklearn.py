@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of the rivals, behind a door that makes counts of the data that the checks bring."""
+"""scikit-learn's own estimator checks, with the data of the checks converted to counts."""
 
 import numpy as np
 import pytest
@@ -20,10 +20,10 @@ CHEAP = {
     "lda": LatentDirichletAllocation(max_iter=2, max_doc_update_iter=5),
     "random_state": 0,
 }
-# Skips itself unless SciPy is told to take any array.
+# Skips itself unless SciPy's array API is enabled.
 SKIPPED = ("check_array_api_input",)
-# A Gaussian mixture refuses one row, and its message is tested elsewhere; blobs around centres are no topics; the
-# checks of sparse data take whatever has predict_proba for a classifier.
+# A Gaussian mixture needs two rows, which is tested elsewhere; blobs around centers are not topics; the checks of
+# sparse data treat every estimator with predict_proba as a classifier.
 EXCEPTIONS = {
     "GMMLDA": ("check_fit2d_1sample",),
     "LDAMap": ("check_clustering",),
@@ -35,10 +35,10 @@ EXCEPTIONS = {
 }
 
 
-def on_any_numbers(rival):
-    """Return the rival with a door that makes counts of any numbers; all else is its own."""
+def on_any_numbers(baseline):
+    """Return a subclass of the baseline that converts any numbers to counts."""
 
-    class OnAnyNumbers(rival):
+    class OnAnyNumbers(baseline):
         def _counts(self, X, *, reset):
             X = validate_data(self, X, reset=reset, accept_sparse="csr")
             dense = X.toarray() if sparse.issparse(X) else X
@@ -49,13 +49,13 @@ def on_any_numbers(rival):
             tags.input_tags.positive_only = False
             return tags
 
-    OnAnyNumbers.__name__ = OnAnyNumbers.__qualname__ = rival.__name__
-    globals()[rival.__name__] = OnAnyNumbers  # where pickle looks for it
+    OnAnyNumbers.__name__ = OnAnyNumbers.__qualname__ = baseline.__name__
+    globals()[baseline.__name__] = OnAnyNumbers  # where pickle looks it up
     return OnAnyNumbers
 
 
 def checks():
-    """Yield each rival with each check."""
+    """Yield each baseline with each check."""
     for name in baselines.__all__:
         kind = on_any_numbers(getattr(baselines, name))
         known = kind().get_params(deep=False)

@@ -1,4 +1,4 @@
-"""How commands are run in these tests, and a small model that they share."""
+"""A runner for commands, and a folder with a small model that tests share."""
 
 import json
 from typing import NamedTuple
@@ -8,12 +8,12 @@ from typer.testing import CliRunner
 
 from mmpca.cli.app import app
 
-# Wide enough that no line is folded, and without colours.
-ENV = {"COLUMNS": "160", "NO_COLOR": "1", "TERM": "dumb"}
+# Wide enough that no line is wrapped, and without colors.
+ENV = {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
 
 
 class Outcome(NamedTuple):
-    """What a command printed, and how it ended."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -23,9 +23,14 @@ class Outcome(NamedTuple):
     def json(self):
         return json.loads(self.out)
 
+    @property
+    def error(self):
+        """Standard error as one line, without the frame that typer draws."""
+        return " ".join(self.err.replace("│", " ").split())
+
 
 def run_command(*arguments):
-    """Run a command in this process; an exception that it did not turn into an exit code fails the test."""
+    """Run a command in this process; an exception that did not become an exit code fails the test."""
     result = CliRunner().invoke(app, [str(argument) for argument in arguments], env=ENV)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -40,7 +45,7 @@ def mmpca_command():
 
 @pytest.fixture(scope="session")
 def studio(tmp_path_factory):
-    """Return a folder with simulated counts, their truth, a model and its labels."""
+    """Return a folder with simulated counts, the true labels, a model and its labels."""
     folder = tmp_path_factory.mktemp("studio")
     made = run_command("simulate", folder / "X.mtx", "--rows", 120, "--seed", 1, "--labels", folder / "truth.csv")
     assert made.code == 0, made.err

@@ -1,16 +1,15 @@
-"""A small problem in parts, a cluster of two processes, and one of a process with two threads."""
-
-from contextlib import contextmanager
+"""A small problem in blocks, and a Dask cluster of two processes that all tests share."""
 
 import numpy as np
 import pytest
 
 from mmpca import MMPCA
-from mmpca.distributed import fit
-from mmpca.engine import regroup
-from mmpca.model import searching
+from mmpca.counts import as_counts
+from mmpca.distributed.sources import load
+from mmpca.distributed.workers import Workers
+from mmpca.engine import SearchOptions
+from mmpca.model.starts import Start, search_from_starts
 from mmpca.simulate import paper_design
-from mmpca.topics import lda
 
 
 @pytest.fixture(scope="session")
@@ -25,51 +24,10 @@ def X(data):
     return data.X
 
 
-# Limits under which a few hundred rows are many: starts and splits are tried on some, topics are refined on all.
-LIMITS = (
-    (searching, "SAMPLED_ROWS", 150),
-    (regroup, "SPLIT_ROWS", 30),
-    (lda, "SEARCH_WORK", 4 * 8_000),
-    (lda, "SEARCH_COVER", 1),
-    (lda, "FINAL_WORK", 4 * 16_000),
-)
-
-
-def treat_as_large(monkeypatch):
-    """Treat a few hundred rows as many in this process."""
-    for module, name, value in LIMITS:
-        monkeypatch.setattr(module, name, value)
-
-
-@pytest.fixture
-def as_if_large(monkeypatch):
-    """Treat a few hundred rows as many."""
-    treat_as_large(monkeypatch)
-
-
-@pytest.fixture
-def workers_as_if_large(as_if_large):
-    """Return a context in which the workers of a client treat a few hundred rows as many, as this process does."""
-    large = {(module.__name__, name): value for module, name, value in LIMITS}
-
-    def exchange(values):
-        from importlib import import_module
-
-        before = {}
-        for (module, name), value in values.items():
-            before[module, name] = getattr(import_module(module), name)
-            setattr(import_module(module), name, value)
-        return before
-
-    @contextmanager
-    def treated(client):
-        before = client.run(exchange, large)
-        try:
-            yield
-        finally:
-            client.run(exchange, next(iter(before.values())))
-
-    return treated
+@pytest.fixture(scope="session")
+def rows(X):
+    """Return the counts in this process."""
+    return as_counts(X)
 
 
 @pytest.fixture(scope="session")
@@ -79,56 +37,58 @@ def options():
 
 
 @pytest.fixture(scope="session")
-def at_hand(X, options):
-    """Return the model that is fitted to the rows at hand."""
+def in_memory(X, options):
+    """Return the model fitted to the rows in memory."""
     return MMPCA(**options).fit(X)
 
 
 @pytest.fixture(scope="session")
-def moving(data, options):
-    """Return parameters of a search of all rows that has many of them to move, and nothing to learn before."""
-    labels = np.random.default_rng(0).permutation(np.arange(300) % 6)
-    return options | {"topics": data.topics, "start": labels, "n_init": 1}
-
-
-@pytest.fixture(scope="session")
-def on_cluster(X, client, blocks, options):
-    """Return the model that two processes fit to three parts, as if the rows were many."""
-    # The workers' limits are their own: so many rows go to one worker, and the search of all rows is the client's.
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        treat_as_large(monkeypatch)
-        return fit(MMPCA(**options), blocks(X, 3), client)
-
-
-def connected(n_workers, n_threads, *, is_default):
-    """Yield the client of worker processes with as many threads each."""
+def client():
+    """Return the client of two worker processes with one thread each."""
     from distributed import Client, LocalCluster
 
     with (
         LocalCluster(
-            n_workers=n_workers, threads_per_worker=n_threads, processes=True, dashboard_address="127.0.0.1:0",
-            host="127.0.0.1",
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
         ) as cluster,
-        Client(cluster, set_as_default=is_default) as client,
-    ):  # fmt: skip
+        Client(cluster) as client,
+    ):
         yield client
 
 
 @pytest.fixture(scope="session")
-def client():
-    """Return the client of two worker processes with a thread each."""
-    yield from connected(2, 1, is_default=True)
+def blocks():
+    """Return a function that divides rows into blocks of unequal sizes."""
+
+    def divide(X, n_blocks):
+        cuts = np.sort(np.random.default_rng(n_blocks).choice(np.arange(1, X.shape[0]), n_blocks - 1, replace=False))
+        return [X[first:last] for first, last in zip([0, *cuts], [*cuts, X.shape[0]], strict=True)]
+
+    return divide
+
+
+@pytest.fixture
+def dask_rows(X, client, blocks):
+    """Return the rows in four blocks on the workers."""
+    return load(blocks(X, 4), Workers(client)).backend
 
 
 @pytest.fixture(scope="session")
-def threaded_client():
-    """Return the client of one worker process with two threads."""
-    yield from connected(1, 2, is_default=False)
+def search_many(data):
+    """Return a function that searches as if 300 rows were too many to be searched in one place."""
+
+    def search(backend, *, starts=None, max_epochs=200, monitor=None):
+        if starts is None:  # labels that leave many rows to move
+            starts = [Start("given", 0, np.random.default_rng(0).permutation(np.arange(300) % 6).astype(np.int32))]
+        options = SearchOptions(n_clusters=6, max_epochs=max_epochs)
+        return search_from_starts(backend, data.topics, starts, options, seed=0, sample_size=150, monitor=monitor)
+
+    return search
 
 
 @pytest.fixture(scope="session")
 def assert_same():
-    """Return a function that requires two models to have found the same, but for times, and names that one has not."""
+    """Return a function that requires two models to be equal, except for times and missing feature names."""
 
     def fitted(model):
         found = {name: value for name, value in vars(model).items() if name.endswith("_")}
@@ -146,11 +106,14 @@ def assert_same():
 
 
 @pytest.fixture(scope="session")
-def blocks():
-    """Return a function that divides rows into parts of unequal sizes."""
+def assert_same_outcomes():
+    """Return a function that requires two searches to have gone the same way."""
 
-    def divided(X, n_parts):
-        cuts = np.sort(np.random.default_rng(n_parts).choice(np.arange(1, X.shape[0]), n_parts - 1, replace=False))
-        return [X[first:last] for first, last in zip([0, *cuts], [*cuts, X.shape[0]], strict=True)]
+    def compare(outcomes, others):
+        assert len(outcomes) == len(others)
+        for outcome, other in zip(outcomes, others, strict=True):
+            assert outcome.history.bounds == other.history.bounds
+            for name in ("labels", "gamma", "beta", "weights"):
+                np.testing.assert_array_equal(getattr(outcome, name), getattr(other, name), err_msg=name)
 
-    return divided
+    return compare

@@ -1,19 +1,13 @@
-"""Cells of a grid as tasks of a cluster."""
+"""A search whose cells are tasks of a Dask cluster."""
 
 import joblib
 import numpy as np
-import pytest
 
 from mmpca import MMPCASearch
-from mmpca.selection import grid
-from mmpca.selection.store import Store
+from mmpca.selection.grid import SharedRows
+from mmpca.store import Store
 
-GRID = {"n_clusters": (5, 6), "n_topics": (3, 4), "n_init": 1, "random_state": 0}
-
-
-@pytest.fixture(scope="module")
-def alone(X):
-    return MMPCASearch(**GRID, n_jobs=1).fit(X)
+GRID = {"n_clusters": (5, 6), "n_topics": (3, 4), "n_init": 1, "n_folds": 2, "random_state": 0}
 
 
 def assert_same_search(search, other):
@@ -23,9 +17,10 @@ def assert_same_search(search, other):
     assert search.best_params_ == other.best_params_
 
 
-def test_a_cluster_finds_the_same_cells_and_only_the_client_writes_them(X, client, alone, tmp_path, monkeypatch):
+def test_a_cluster_finds_the_same_cells_and_only_the_client_writes_them(X, client, tmp_path, monkeypatch):
+    local = MMPCASearch(**GRID, n_jobs=1).fit(X)
     reports, sent, written = [], [], set()
-    scatter, keep = client.scatter, Store.keep
+    scatter, write = client.scatter, Store.write
 
     def counted(data, **options):
         sent.append(data)
@@ -33,25 +28,19 @@ def test_a_cluster_finds_the_same_cells_and_only_the_client_writes_them(X, clien
 
     def recorded(store, name, part):
         written.add(name)
-        keep(store, name, part)
+        write(store, name, part)
 
     monkeypatch.setattr(client, "scatter", counted)
-    monkeypatch.setattr(Store, "keep", recorded)  # of this process: workers have the class as it is
+    monkeypatch.setattr(Store, "write", recorded)  # in this process only; workers have the original
     with joblib.parallel_config("dask"):
         search = MMPCASearch(**GRID, store=tmp_path).fit(X, callback=reports.append)
-    assert_same_search(search, alone)
-    assert reports[-1].n_done == reports[-1].n_parts
-    assert sum(isinstance(value, grid.Sent) for value in sent) == 3  # topics, cells, neighbours
+    assert_same_search(search, local)
+    assert [report.stage for report in reports if report.share == 1] == ["topics", "cells", "neighbors", "done"]
+    assert sum(isinstance(value, SharedRows) for value in sent) == 3  # once per stage
     assert len(written) == 2 + 4 + 4
     assert written == {path.stem for path in tmp_path.glob("*.npz")}
     with joblib.parallel_config("dask"):
         again = MMPCASearch(**GRID, store=tmp_path).fit(X)
-    assert_same_search(again, alone)
-    # Finished parts were taken from the folder: the times are those of the first run.
+    assert_same_search(again, local)
+    # The times are those of the first run: finished parts came from the store.
     np.testing.assert_array_equal(again.results_["seconds"], search.results_["seconds"])
-
-
-def test_joblib_on_this_machine_is_not_away():
-    for backend in ("loky", "threading", "sequential"):
-        with joblib.parallel_config(backend):
-            assert not grid._is_away()

@@ -1,8 +1,6 @@
-"""Rows from arrays, files and AnnData become parts."""
+"""Blocks of rows from arrays, files and AnnData."""
 
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -10,24 +8,18 @@ from scipy import sparse
 
 from mmpca import MMPCA
 from mmpca.distributed import fit, predict
-from mmpca.distributed.crews import Cluster, Threads
-from mmpca.distributed.sources import EmptyRows, Reading, count_done, load
+from mmpca.distributed.sources import EmptyRows, Reading, load
+from mmpca.distributed.workers import Workers
 from mmpca.errors import CountsError, InputFileError
 from mmpca.io import CountTable, write_counts
+from mmpca.monitor import Monitor
+
+NAMES = np.array([f"word{v}" for v in range(8)], dtype=object)
 
 
 @pytest.fixture(scope="module")
 def small():
     return sparse.csr_array(np.random.default_rng(0).poisson(0.8, size=(30, 8)) + np.eye(30, 8, dtype=int))
-
-
-@pytest.fixture(scope="module")
-def crew():
-    with ThreadPoolExecutor(2) as pool:
-        yield Threads(pool, 2)
-
-
-NAMES = np.array([f"word{v}" for v in range(8)], dtype=object)
 
 
 def write_table(path, X, first):
@@ -84,83 +76,98 @@ def write_ours(path, X, first):
         ("biom", write_biom),
     ],
 )
-def test_files_of_every_format_are_parts(small, crew, tmp_path, ending, write):
+def test_files_of_every_format_are_read(small, tmp_path, ending, write):
     paths = []
     for first, last in ((0, 12), (12, 30)):
         paths.append(tmp_path / f"part{first}.{ending}")
         write(paths[-1], small[first:last], first)
-    # Triples tell only of what occurs, in the order of its first time: the names fix the columns.
+    # Triples list only the features that occur, in the order of their appearance; the names fix the columns.
     named = {"feature_names": NAMES} if ending in ("triples.csv", "parquet") else {}
-    loaded = load(paths, crew, Reading(options=named, with_rows=True))
-    np.testing.assert_array_equal(loaded.parts.take(np.arange(30)).to_csr().toarray(), small.toarray())
+    loaded = load(paths, reading=Reading(options=named, with_rows=True), n_threads=2)
+    np.testing.assert_array_equal(loaded.backend.take(np.arange(30)).to_csr().toarray(), small.toarray())
     assert loaded.feature_names.tolist() == NAMES.tolist()
-    assert loaded.rows == [f"row{i}" for i in range(30)]
+    assert loaded.row_names == [f"row{i}" for i in range(30)]
 
 
-def test_rows_without_names_are_numbered_through_all_files(small, crew, tmp_path):
+@pytest.fixture(params=["here", "cluster"])
+def workers(request):
+    """Return no workers, or those of a cluster."""
+    return None if request.param == "here" else Workers(request.getfixturevalue("client"))
+
+
+def write_blocks(folder, X, names=(None, None)):
+    paths = [folder / "a.npz", folder / "b.npz"]
+    for path, block, own in zip(paths, (X[:10], X[10:]), names, strict=True):
+        write_counts(path, CountTable(sparse.csr_array(block), None, own, []))
+    return paths
+
+
+def test_rows_without_names_are_numbered_across_files(small, workers, tmp_path):
     with_hole = small.toarray()
     with_hole[4] = 0
-    paths = [tmp_path / "a.npz", tmp_path / "b.npz"]
-    for path, X in zip(paths, (with_hole[:10], with_hole[10:]), strict=True):
-        write_counts(path, CountTable(sparse.csr_array(X), None, None, []))
-    loaded = load(paths, crew, Reading(empty_rows="drop", with_rows=True))
-    assert loaded.rows == [str(i) for i in range(30) if i != 4]
-    assert (loaded.n_dropped, loaded.parts.n_rows) == (1, 29)
+    paths = write_blocks(tmp_path, with_hole)
+    loaded = load(paths, workers, Reading(empty_rows="drop", with_rows=True))
+    assert loaded.row_names == [str(i) for i in range(30) if i != 4]
+    assert (loaded.n_dropped, loaded.backend.n_rows) == (1, 29)
     assert loaded.empty == [EmptyRows(block=0, n_empty=1, n_read=10, name="4")]
 
 
-def test_files_of_other_features_are_refused(small, crew, tmp_path):
-    paths = [tmp_path / "a.npz", tmp_path / "b.npz"]
-    for path, names in zip(paths, (NAMES, NAMES[::-1]), strict=True):
-        write_counts(path, CountTable(small, None, names, []))
-    with pytest.raises(CountsError, match=r"the names in .*b.npz are not those in .*a.npz"):
-        load(paths, crew)
+def test_empty_blocks_are_skipped(X, workers):
+    loaded = load([X[:10], X[:0], X[10:]], workers)
+    np.testing.assert_array_equal(loaded.backend.take(np.arange(300)).to_csr().toarray(), X.toarray())
 
 
-def test_faults_of_files_name_them(small, crew, tmp_path):
-    with pytest.raises(InputFileError, match=r"nowhere.npz: there is no such file on .*Check the path"):
-        load([tmp_path / "nowhere.npz"], crew)
+def test_a_single_block_is_not_copied(X):
+    (block,) = [X.astype(np.int32)]
+    assert np.shares_memory(load([block]).backend.rows.data, block.data)
+
+
+def test_files_with_other_feature_names_are_an_error(small, workers, tmp_path):
+    with pytest.raises(CountsError, match=r"b\.npz.*a\.npz"):
+        load(write_blocks(tmp_path, small, (NAMES, NAMES[::-1])), workers)
+
+
+def test_a_missing_file_is_located(workers, tmp_path):
+    with pytest.raises(InputFileError) as error:
+        load([tmp_path / "nowhere.npz"], workers)
+    assert error.value.path == tmp_path / "nowhere.npz"
+
+
+def test_an_empty_row_of_a_file_is_located(workers, tmp_path):
     path = tmp_path / "holes.npz"
     write_counts(path, CountTable(sparse.csr_array(np.diag([1, 0, 2])), None, None, []))
-    with pytest.raises(CountsError, match=r"holes.npz"):
-        load([path], crew)
+    with pytest.raises(CountsError, match=r"holes\.npz") as error:
+        load([path], workers)
+    assert error.value.row == 1
 
 
-def test_blocks_that_are_given_up_are_not_told_as_read():
-    told, release = [], threading.Event()
-    with ThreadPoolExecutor(1) as pool:
-        busy = pool.submit(release.wait)
-        crew = Threads(pool, 1)
-        futures = [crew.submit(len, [1]), crew.submit(len, [2])]
-        count_done(futures, told.append)
-        futures[1].cancel()
-        release.set()
-        assert busy.result()
-        assert futures[0].result() == 1
-    assert told == [1]
+def test_every_block_is_reported(X, blocks, workers):
+    reports = []
+    load(blocks(X, 5), workers, monitor=Monitor(reports.append))
+    assert [(report.stage, report.n_done, report.n_steps) for report in reports] == [
+        ("reading", n_read, 5) for n_read in range(6)
+    ]
 
 
-@pytest.mark.parametrize("place", ["threads", "cluster"])
-def test_a_wrong_file_is_told_at_once(small, crew, place, tmp_path, request):
+def test_a_wrong_file_is_reported_at_once_by_workers(small, client, tmp_path):
     import dask
 
-    told, late = tmp_path / "told", tmp_path / "late"
+    done, late = tmp_path / "done", tmp_path / "late"
 
-    def wait_until_told(block):
-        for _ in range(200):
-            if told.exists():
+    def wait_until_done(block):
+        for _ in range(6000):
+            if done.exists():
                 return block
             time.sleep(0.1)
         late.touch()
         return block
 
-    where = crew if place == "threads" else Cluster(request.getfixturevalue("client"))
     try:
-        with pytest.raises(InputFileError, match=r"nowhere.npz: there is no such file"):
-            load([dask.delayed(wait_until_told)(small), tmp_path / "nowhere.npz"], where)
+        with pytest.raises(InputFileError):
+            load([dask.delayed(wait_until_done)(small), tmp_path / "nowhere.npz"], Workers(client))
         assert not late.exists()
     finally:
-        told.touch()
+        done.touch()
 
 
 # --- AnnData ------------------------------------------------------------------------------------------------------
@@ -168,7 +175,7 @@ def test_a_wrong_file_is_told_at_once(small, crew, place, tmp_path, request):
 
 @pytest.mark.filterwarnings("ignore:Writing zarr v2 data")
 @pytest.mark.parametrize("kind", ["h5ad", "zarr"])
-def test_anndata_files_are_read_lazily_by_the_workers(X, client, options, at_hand, assert_same, tmp_path, kind):
+def test_anndata_files_are_read_lazily_by_the_workers(X, client, options, in_memory, assert_same, tmp_path, kind):
     import anndata
 
     adata = anndata.AnnData(sparse.csr_matrix(X.astype(np.float32)))
@@ -176,16 +183,16 @@ def test_anndata_files_are_read_lazily_by_the_workers(X, client, options, at_han
     path = tmp_path / f"cells.{kind}"
     getattr(adata, f"write_{kind}")(path)
     lazy = anndata.experimental.read_elem_lazy(opened(path, kind)["X"], chunks=(120, X.shape[1]))
-    assert_same(fit(MMPCA(**options), lazy, client), at_hand)
+    assert_same(fit(MMPCA(**options), lazy, client), in_memory)
     named = fit(MMPCA(**options), anndata.AnnData(lazy, var=adata.var))
-    assert_same(named, at_hand)
+    assert_same(named, in_memory)
     assert named.feature_names_in_.tolist() == adata.var_names.tolist()
 
 
 @pytest.mark.filterwarnings("ignore:Writing zarr v2 data")
 @pytest.mark.parametrize(("kind", "has_names"), [("h5ad", True), ("zarr", False)], ids=["h5ad", "zarr, names unread"])
-def test_anndata_objects_whose_counts_stay_in_their_file_are_fitted_and_predicted(
-    X, client, options, at_hand, assert_same, tmp_path, kind, has_names
+def test_lazy_anndata_objects_are_fitted_and_predicted(
+    X, client, options, in_memory, assert_same, tmp_path, kind, has_names
 ):
     import anndata
 
@@ -195,9 +202,9 @@ def test_anndata_objects_whose_counts_stay_in_their_file_are_fitted_and_predicte
     getattr(adata, f"write_{kind}")(path)
     lazy = anndata.experimental.read_lazy(path, load_annotation_index=has_names)
     model = fit(MMPCA(**options), lazy, client)
-    assert_same(model, at_hand)
+    assert_same(model, in_memory)
     assert model.feature_names_in_.tolist() == adata.var_names.tolist()
-    np.testing.assert_array_equal(predict(model, lazy[:, ::-1]), at_hand.predict(X))
+    np.testing.assert_array_equal(predict(model, lazy[:, ::-1]), in_memory.predict(X))
 
 
 def opened(path, kind):
@@ -210,9 +217,9 @@ def opened(path, kind):
     return h5py.File(path)
 
 
-def test_anndata_in_memory_is_refused_with_the_remedy(X, options):
+def test_anndata_in_memory_is_an_error(X, options):
     import anndata
 
     adata = anndata.AnnData(sparse.csr_matrix(X.astype(np.float32)))
-    with pytest.raises(TypeError, match=r"must be a dask array here, but it is csr_matrix\. Read it by anndata"):
+    with pytest.raises(TypeError, match="read_lazy"):
         fit(MMPCA(**options), adata)

@@ -1,4 +1,4 @@
-"""The code blocks of README and documentation, and the way in which each of them is run."""
+"""The code blocks of README and documentation, and the test that runs each kind."""
 
 import re
 from pathlib import Path
@@ -8,37 +8,36 @@ from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-# Pages that are generated from scripts and docstrings, whose code runs elsewhere.
-GENERATED = {"_build", "api", "gallery"}
+GENERATED = {"_build", "api", "gallery"}  # pages made from scripts and docstrings, whose code runs elsewhere
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *(page for page in sorted(DOCS.rglob("*.md")) if page.relative_to(DOCS).parts[0] not in GENERATED),
 ]
-PROGRAMS = ("mmpca", "make", ".")  # what lines without a prompt may begin with
+PROGRAMS = ("mmpca", "make", ".")  # the first word of a shell line without a prompt
 
 
 class Block(NamedTuple):
-    """A block of code as Markdown has it."""
+    """A fenced or indented block of code."""
 
     page: Path
-    line: int  # where it begins, counted from 1
-    kind: str  # what stands behind the fence; empty for an indented block
+    line: int  # its first line, from 1
+    kind: str  # the word after the fence; empty for an indented block
     text: str
 
     @property
     def name(self) -> str:
-        """Where it is, for the names of tests."""
+        """Its place, for the names of tests."""
         return f"{self.page.name}:{self.line}"
 
     @property
     def lines(self) -> list[str]:
-        """Lines of a shell, without prompt and comments."""
+        """Its shell lines, without prompts and comments."""
         lines = (re.sub(r"(^|\s)#.*", "", line).removeprefix("$ ").strip() for line in self.text.splitlines())
         return [line for line in lines if line]
 
 
 def blocks_of(page: Path) -> list[Block]:
-    """Return the blocks of a page, fenced or indented, wherever they stand."""
+    """Return all code blocks of a page."""
     tokens = MarkdownIt("commonmark").parse(page.read_text(encoding="utf-8"))
     return [
         Block(page, token.map[0] + 1, token.info.strip(), token.content)
@@ -48,20 +47,20 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 def is_shell(block: Block) -> bool:
-    """Tell whether an indented block is made of lines of a shell, of programs that are known."""
+    """Return True for a block of shell lines without prompts."""
     return block.kind == "" and all(line.split()[0] in PROGRAMS for line in block.lines)
 
 
 WAYS = {
-    "run": lambda block: block.kind == "python",  # test_readme.py, as it stands
-    "compared": lambda block: block.kind == "pycon",  # test_readme.py, with what it shows
-    "typed": lambda block: block.kind == "console",  # cli/test_docs.py, every line as it stands
-    "shortened": is_shell,  # test_short.py, every line with less of everything
-    "built": lambda block: re.fullmatch(r"\{(toctree|eval-rst)\}", block.kind) is not None,  # no code: by make docs
+    "run": lambda block: block.kind == "python",  # tests/test_readme.py
+    "compared": lambda block: block.kind == "pycon",  # tests/test_readme.py, with the output it shows
+    "typed": lambda block: block.kind == "console",  # tests/cli/test_docs.py, unchanged
+    "checked": is_shell,  # tests/documents/test_shell.py: run if that is quick, else parsed
+    "built": lambda block: re.fullmatch(r"\{(toctree|eval-rst)\}", block.kind) is not None,  # make docs; no code
 }
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 
 
 def claimed(way: str) -> list[Block]:
-    """Return the blocks that are run in a certain way."""
+    """Return the blocks that are run in one of the `WAYS`."""
     return [block for block in BLOCKS if WAYS[way](block)]

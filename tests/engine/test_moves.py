@@ -1,4 +1,4 @@
-"""The gain of a move is what the bound, computed anew from nothing, gains by it."""
+"""The gain of a move is what the bound, recomputed from scratch, gains by it."""
 
 import numba
 import numpy as np
@@ -72,11 +72,11 @@ def test_a_row_from_outside_joins_as_the_bound_computed_from_nothing_says(proble
     state = problem.build()
     change, _ = engine.joins(state._replace(labels=np.full(len(problem.labels), -1, dtype=np.int32)))
     i, q = data.draw(st.integers(0, len(problem.labels) - 1)), data.draw(st.integers(0, problem.n_clusters - 1))
-    counts, sizes = state.counts.copy(), state.sizes.copy()
-    before = partition_bound(counts, sizes, beta=state.beta, alpha=state.alpha)
+    counts, sizes = state.clusters.counts.copy(), state.clusters.sizes.copy()
+    before = partition_bound(counts, sizes, beta=state.topics.beta, alpha=state.topics.alpha)
     counts[q] += state.rows.to_csr()[[i]].toarray()[0]
     sizes[q] += 1
-    after = partition_bound(counts, sizes, beta=state.beta, alpha=state.alpha)
+    after = partition_bound(counts, sizes, beta=state.topics.beta, alpha=state.topics.alpha)
     assert change[i, q] == pytest.approx(after - before, rel=1e-10, abs=1e-9 + 1e-13 * abs(before))
 
 
@@ -86,7 +86,7 @@ def test_the_bound_after_many_moves_is_the_bound_computed_from_nothing(problems,
     problem = data.draw(problems(alphas=UNIQUE_MAXIMUM, **SIZES))
     state = problem.build()
     for i, q in draw_moves(data, problem, 12):
-        if state.sizes[state.labels[i]] > 1:
+        if state.clusters.sizes[state.labels[i]] > 1:
             engine.move(state, i, q)
             assert state.labels[i] == q
             engine.check(state)
@@ -118,10 +118,10 @@ def test_moving_a_row_there_and_back_restores_the_bound(problems, data):
     before = engine.bound(state)
     for i, q in draw_moves(data, problem, 3):
         old = int(state.labels[i])
-        if state.sizes[old] > 1:
+        if state.clusters.sizes[old] > 1:
             there = engine.gain(state, i, q)
             engine.move(state, i, q)
-            if state.sizes[q] > 1:
+            if state.clusters.sizes[q] > 1:
                 assert engine.gain(state, i, old) == pytest.approx(-there, rel=1e-9, abs=1e-9)
             engine.move(state, i, old)
     assert engine.bound(state) == pytest.approx(before, rel=1e-12, abs=1e-9)
@@ -153,7 +153,7 @@ def test_moving_a_row_to_its_own_cluster_changes_nothing(make_problem):
     problem = make_problem(0)
     state = problem.build()
     engine.move(state, 3, int(problem.labels[3]))
-    assert not state.moved.any()
+    assert not state.clusters.moved.any()
     engine.check(state)
 
 
@@ -192,7 +192,7 @@ def test_gain_brings_the_two_clusters_up_to_date_and_leaves_the_partition_alone(
     labels = state.labels.copy()
     i = np.flatnonzero(labels == labels[0])[-1]
     gain = engine.gain(state, i, problem.labels[0])
-    assert not state.moved.any()
+    assert not state.clusters.moved.any()
     np.testing.assert_array_equal(state.labels, labels)
     after = labels_after(labels, i, problem.labels[0])
     assert gain == pytest.approx(problem.scratch_bound(after) - problem.scratch_bound(labels), abs=1e-9)
@@ -204,12 +204,12 @@ def test_refresh_brings_one_cluster_up_to_date_and_leaves_the_others_stale(make_
     old, new = int(problem.labels[0]), (int(problem.labels[0]) + 1) % 3
     engine.move(state, 0, new)
     engine.refresh(state, new)
-    assert state.moved[new] == 0
-    assert not state.drift[new].any()
-    assert state.moved[old] == problem.X[0].sum()
+    assert state.clusters.moved[new] == 0
+    assert not state.clusters.drift[new].any()
+    assert state.clusters.moved[old] == problem.X[0].sum()
     fresh = problem.build(labels_after(problem.labels, 0, new))
-    assert state.value[new] == pytest.approx(fresh.value[new], rel=1e-12)
-    np.testing.assert_allclose(state.tables[:, new], fresh.tables[:, new], rtol=1e-6, atol=1e-6)
+    assert state.clusters.value[new] == pytest.approx(fresh.clusters.value[new], rel=1e-12)
+    np.testing.assert_allclose(state.clusters.tables[:, new], fresh.clusters.tables[:, new], rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("scale", [1, 1000, 10**6])

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from mmpca import engine
-from mmpca.engine import refit
+from mmpca.backend import SERIAL, open_threads
 from mmpca.engine.bound import partition_bound, responsibilities
 from mmpca.engine.refit import refit_topics
-from mmpca.stages import Stages
+from mmpca.monitor import Monitor
 
 
 def m_step(state, gamma):
     """Return beta_kv proportional to sum_q M_qv phi_qvk."""
-    pairs = zip(state.counts, gamma, strict=True)
-    expected = sum(m[:, None] * responsibilities(state.beta, g) for m, g in pairs).T  # (K, V)
+    pairs = zip(state.clusters.counts, gamma, strict=True)
+    expected = sum(m[:, None] * responsibilities(state.topics.beta, g) for m, g in pairs).T  # (K, V)
     return expected / expected.sum(axis=1, keepdims=True)
 
 
@@ -27,16 +27,27 @@ def test_the_bound_of_refitted_topics_is_higher_and_is_theirs(make_problem, seed
     np.testing.assert_allclose(beta.sum(axis=1), 1, rtol=1e-12)
     assert (beta >= 0).all()
     if alpha >= 1:  # the maximum over gamma is unique
-        expected = partition_bound(state.counts, state.sizes, beta=beta, alpha=alpha)
+        expected = partition_bound(state.clusters.counts, state.clusters.sizes, beta=beta, alpha=alpha)
         assert bound == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clusters_that_use_few_of_the_features_are_refitted_to_the_new_topics(make_problem, seed):
+    problem = make_problem(seed, n_rows=12, n_features=400, max_length=25)
+    state = problem.build()
+    assert (2 * (state.clusters.counts > 0).sum(axis=1) < 400).all()
+    beta, gamma, bound = refit_topics(state)
+    expected = partition_bound(state.clusters.counts, state.clusters.sizes, beta=beta, alpha=problem.alpha)
+    assert bound == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(gamma, problem._replace(beta=beta).build().clusters.gamma, rtol=1e-4, atol=1e-4)
 
 
 def test_one_iteration_is_the_m_step_followed_by_the_ve_step(make_problem):
     problem = make_problem(0)
     state = problem.build()
     beta, gamma, _ = refit_topics(state, max_iter=1)
-    np.testing.assert_allclose(beta, m_step(state, state.gamma), rtol=1e-9, atol=1e-15)
-    np.testing.assert_allclose(gamma, problem._replace(beta=beta).build().gamma, rtol=1e-5)
+    np.testing.assert_allclose(beta, m_step(state, state.clusters.gamma), rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(gamma, problem._replace(beta=beta).build().clusters.gamma, rtol=1e-5)
 
 
 def test_more_iterations_never_lower_the_bound(make_problem):
@@ -76,8 +87,9 @@ def test_the_state_is_not_changed(make_problem):
     state = make_problem(0).build()
     before = engine.copy(state)
     refit_topics(state)
-    for name in engine.State._fields[2:]:
-        np.testing.assert_array_equal(getattr(state, name), getattr(before, name), err_msg=name)
+    np.testing.assert_array_equal(state.labels, before.labels)
+    for name, value in state.clusters._asdict().items():
+        np.testing.assert_array_equal(value, getattr(before.clusters, name), err_msg=name)
 
 
 def test_a_stale_state_is_not_changed_either(make_problem):
@@ -89,19 +101,25 @@ def test_a_stale_state_is_not_changed_either(make_problem):
     assert engine.bound(state) == pytest.approx(problem.scratch_bound(state.labels), rel=1e-12)
 
 
-def test_each_iteration_is_told_as_a_step(make_problem):
-    told = []
-    stages = Stages(told.append)
-    stages.begin("refit", "step {step}", 10, is_sure=False)
-    refit_topics(make_problem(0).build(), max_iter=7, tol=0, stages=stages)
-    assert [stage.text for stage in told] == [f"step {n}" for n in range(1, 9)]
+def test_each_iteration_is_reported_as_a_step(make_problem):
+    reports = []
+    refit_topics(make_problem(0).build(), max_iter=7, tol=0, monitor=Monitor(reports.append))
+    assert [report.n_done for report in reports] == list(range(8))
+    assert {report.n_steps for report in reports} == {7}
 
 
-def test_refitting_does_not_depend_on_threads_or_pieces_of_the_features(make_problem, monkeypatch):
+def test_a_request_to_stop_keeps_the_topics_found_so_far(make_problem):
+    state = make_problem(0).build()
+    _, _, bound = refit_topics(state, tol=0, monitor=Monitor(lambda progress: progress.n_done == 2))
+    assert bound == refit_topics(state, tol=0, max_iter=2)[2]
+
+
+def test_refitting_does_not_depend_on_threads_or_slices_of_the_features(make_problem):
     state = make_problem(0, n_features=40).build()
     whole = refit_topics(state)
-    monkeypatch.setattr(refit, "FEATURES_AT_ONCE", 7)
-    alone, in_three = refit_topics(state), refit_topics(state, n_threads=3)
+    alone = refit_topics(state, threads=SERIAL, features_at_once=7)
+    with open_threads(3) as threads:
+        in_three = refit_topics(state, threads=threads, features_at_once=7)
     for one, other, expected in zip(alone, in_three, whole, strict=True):
         np.testing.assert_array_equal(one, other)
         np.testing.assert_allclose(one, expected, rtol=1e-6, atol=1e-9)

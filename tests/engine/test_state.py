@@ -6,12 +6,11 @@ from sklearn.decomposition import LatentDirichletAllocation
 
 from mmpca import engine
 
-OWN = set(engine.State._fields) - {"rows", "alpha", "beta", "beta_rows"}
 
-
-def assert_same_state(state, other, names=OWN):
-    for name in names:
-        np.testing.assert_array_equal(getattr(state, name), getattr(other, name), err_msg=name)
+def assert_same_state(state, other):
+    np.testing.assert_array_equal(state.labels, other.labels)
+    for name, value in state.clusters._asdict().items():
+        np.testing.assert_array_equal(value, getattr(other.clusters, name), err_msg=name)
 
 
 def test_a_built_state_holds_the_sums_of_its_clusters(make_problem):
@@ -19,12 +18,12 @@ def test_a_built_state_holds_the_sums_of_its_clusters(make_problem):
     state = problem.build()
     for q in range(problem.n_clusters):
         members = problem.X[problem.labels == q]
-        assert state.sizes[q] == len(members)
-        assert state.totals[q] == members.sum()
-        np.testing.assert_array_equal(state.counts[q], members.sum(axis=0))
+        assert state.clusters.sizes[q] == len(members)
+        assert state.clusters.totals[q] == members.sum()
+        np.testing.assert_array_equal(state.clusters.counts[q], members.sum(axis=0))
     assert state.n_clusters == problem.n_clusters
-    assert not state.moved.any()
-    assert not state.drift.any()
+    assert not state.clusters.moved.any()
+    assert not state.clusters.drift.any()
     engine.check(state)
 
 
@@ -51,7 +50,7 @@ def test_a_cluster_for_each_row_is_lda(make_problem):
         n_topics, doc_topic_prior=problem.alpha, max_doc_update_iter=100_000, mean_change_tol=1e-12
     ).fit(problem.X)
     lda.components_ = lda.exp_dirichlet_component_ = problem.beta  # topics that are known, not estimated
-    gamma = problem.build(np.arange(12)).gamma
+    gamma = problem.build(np.arange(12)).clusters.gamma
     np.testing.assert_allclose(gamma / gamma.sum(axis=1, keepdims=True), lda.transform(problem.X), rtol=1e-5)
 
 
@@ -60,8 +59,8 @@ def test_a_copy_changes_without_its_original(make_problem):
     state, untouched = problem.build(), problem.build()
     other = engine.copy(state)
     assert_same_state(other, state)
-    for name in OWN:
-        getattr(other, name)[...] = 7
+    for array in (other.labels, *other.clusters):
+        array[...] = 7
     assert_same_state(state, untouched)
 
 
@@ -69,8 +68,8 @@ def test_a_copy_shares_the_data_and_the_topics(make_problem):
     state = make_problem(0).build()
     other = engine.copy(state)
     assert other.rows is state.rows
-    assert other.beta is state.beta
-    assert other.beta_rows is state.beta_rows
+    assert other.topics.beta is state.topics.beta
+    assert other.topics.beta_rows is state.topics.beta_rows
 
 
 def test_a_relabelled_state_is_the_state_built_from_these_labels(make_problem):
@@ -85,8 +84,8 @@ def test_where_the_ve_steps_start_does_not_matter_to_a_relabelled_state(make_pro
     problem = make_problem(0)
     state = problem.build()
     labels = np.roll(problem.labels, 1)
-    engine.relabel(state, labels, np.random.default_rng(0).gamma(2.0, 50.0, size=state.gamma.shape))
-    np.testing.assert_allclose(state.gamma, problem.build(labels).gamma, rtol=1e-5)
+    engine.relabel(state, labels, np.random.default_rng(0).gamma(2.0, 50.0, size=state.clusters.gamma.shape))
+    np.testing.assert_allclose(state.clusters.gamma, problem.build(labels).clusters.gamma, rtol=1e-5)
     assert engine.bound(state) == pytest.approx(problem.scratch_bound(labels), rel=1e-12)
 
 
@@ -98,11 +97,11 @@ def test_check_accepts_a_state_that_moves_have_left_stale(make_problem):
     state = problem.build()
     engine.move(state, 0, (problem.labels[0] + 1) % problem.n_clusters)
     engine.check(state)
-    assert state.moved.any()
+    assert state.clusters.moved.any()
 
 
 def corrupt_sizes(state):
-    state.sizes[1] += 1
+    state.clusters.sizes[1] += 1
 
 
 def corrupt_labels(state):
@@ -110,23 +109,23 @@ def corrupt_labels(state):
 
 
 def corrupt_counts(state):
-    state.counts[1, 3] += 1
+    state.clusters.counts[1, 3] += 1
 
 
 def corrupt_totals(state):
-    state.totals[1] += 1
+    state.clusters.totals[1] += 1
 
 
 def corrupt_value(state):
-    state.value[1] *= 1 + 1e-8
+    state.clusters.value[1] *= 1 + 1e-8
 
 
 def lose_value(state):
-    state.value[1] = np.nan
+    state.clusters.value[1] = np.nan
 
 
 def corrupt_gamma(state):
-    state.gamma[1] = state.gamma[1, ::-1]
+    state.clusters.gamma[1] = state.clusters.gamma[1, ::-1]
 
 
 def empty_a_cluster(state):
@@ -134,20 +133,20 @@ def empty_a_cluster(state):
 
 
 @pytest.mark.parametrize(
-    ("corrupt", "message"),
+    ("corrupt", "cluster"),
     [
-        (corrupt_sizes, r"cluster 1 has \d+ rows, not \d+"),
-        (corrupt_labels, r"cluster 0 has \d+ rows, not \d+"),
-        (empty_a_cluster, "cluster 1 has 0 rows, not 0"),
-        (corrupt_counts, "the counts of cluster 1 are not the sum of its rows"),
-        (corrupt_totals, r"the total of cluster 1 is [\d.]+, not [\d.]+"),
-        (corrupt_value, r"J of cluster 1 is -[\d.]+, not -[\d.]+"),
-        (lose_value, r"J of cluster 1 is nan, not -[\d.]+"),
-        (corrupt_gamma, r"J of cluster 1 is -[\d.]+, not -[\d.]+"),
+        (corrupt_sizes, 1),
+        (corrupt_labels, 0),
+        (empty_a_cluster, 1),
+        (corrupt_counts, 1),
+        (corrupt_totals, 1),
+        (corrupt_value, 1),
+        (lose_value, 1),
+        (corrupt_gamma, 1),
     ],
 )
-def test_check_notices_a_corrupt_state_and_says_what_is_wrong(make_problem, corrupt, message):
+def test_check_names_the_cluster_of_a_corrupt_state(make_problem, corrupt, cluster):
     state = make_problem(0).build()
     corrupt(state)
-    with pytest.raises(AssertionError, match=f"^{message}$"):
+    with pytest.raises(AssertionError, match=f"^cluster {cluster}:"):
         engine.check(state)

@@ -1,3 +1,5 @@
+"""Methods side by side."""
+
 import tracemalloc
 
 import numpy as np
@@ -22,7 +24,7 @@ class Hungry(ClusterMixin, BaseEstimator):
         return self
 
 
-def test_reports_agreement_time_and_labels_of_each_method():
+def test_each_method_has_agreement_time_memory_and_labels():
     rows = compare(X, 3, 2, labels=TRUTH, methods=QUICK, random_state=0)
     assert [row.method for row in rows] == QUICK
     for row in rows:
@@ -33,37 +35,37 @@ def test_reports_agreement_time_and_labels_of_each_method():
         assert row.labels.shape == (12,)
 
 
-def test_says_nothing_of_agreement_without_labels():
+def test_agreement_and_memory_are_optional():
     (row,) = compare(X, 3, 2, methods="spherical k-means", random_state=0, measure_memory=False)
     assert row.peak_megabytes is None
     assert row.ari is None
     assert row.nmi is None
 
 
-def test_labels_are_those_of_the_method_itself():
+def test_labels_equal_those_of_the_method_itself():
     (row,) = compare(X, 3, 2, methods=QUICK[:1], random_state=0)
     np.testing.assert_array_equal(row.labels, SphericalKMeans(3, random_state=0).fit_predict(X))
 
 
-def test_gives_the_same_labels_for_the_same_seed():
+def test_labels_depend_only_on_the_seed():
     first, second = (compare(X, 3, 2, methods=QUICK, random_state=3, measure_memory=False) for _ in range(2))
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one.labels, other.labels)
 
 
-@pytest.mark.parametrize("is_watched", [False, True])
-def test_sees_the_memory_of_a_fit(is_watched):
-    if is_watched:
+@pytest.mark.parametrize("is_traced", [False, True])
+def test_the_memory_of_a_fit_is_measured(is_traced):
+    if is_traced:
         tracemalloc.start()
     try:
         (row,) = compare(X, 1, 1, methods={"hungry": Hungry()})
         assert 20 <= row.peak_megabytes < 25
-        assert tracemalloc.is_tracing() == is_watched
+        assert tracemalloc.is_tracing() == is_traced
     finally:
         tracemalloc.stop()
 
 
-def test_takes_estimators_of_ones_own_and_leaves_them_unfitted():
+def test_own_estimators_are_compared_and_stay_unfitted():
     mine = SphericalKMeans(2, random_state=0)
     (row,) = compare(X, 3, 2, methods={"mine": mine})
     assert row.method == "mine"
@@ -71,13 +73,21 @@ def test_takes_estimators_of_ones_own_and_leaves_them_unfitted():
     assert not hasattr(mine, "labels_")
 
 
-def test_reports_each_result_as_soon_as_there_is_one():
-    seen = []
-    rows = compare(X, 3, 2, methods=QUICK, random_state=0, callback=seen.append)
-    assert [row.method for row in seen] == [row.method for row in rows]
+def test_the_callback_sees_each_method():
+    reports = []
+    compare(X, 3, 2, methods=QUICK, random_state=0, measure_memory=False, callback=reports.append)
+    assert [(report.stage, report.n_done, report.n_steps) for report in reports] == [
+        ("methods", n_done, 2) for n_done in range(3)
+    ]
+    assert [report.text for report in reports[:2]] == QUICK
 
 
-def test_offers_mmpca_and_every_rival():
+def test_a_true_answer_of_the_callback_keeps_the_finished_methods():
+    rows = compare(X, 3, 2, methods=QUICK, random_state=0, callback=lambda progress: progress.n_done == 1)
+    assert [row.method for row in rows] == QUICK[:1]
+
+
+def test_mmpca_and_every_baseline_are_offered():
     methods = all_methods(3, 2, random_state=5)
     kinds = {type(method).__name__ for method in methods.values()}
     assert next(iter(methods)) == "MMPCA"
@@ -87,12 +97,10 @@ def test_offers_mmpca_and_every_rival():
         assert method.random_state == 5
 
 
-def test_refuses_unknown_methods_wrong_labels_and_what_is_no_count():
-    with pytest.raises(ValueError, match=r"a method must be one of MMPCA, .*, but one is 'DBSCAN'"):
+def test_unknown_methods_wrong_labels_and_invalid_counts_are_refused():
+    with pytest.raises(ValueError, match="DBSCAN"):
         compare(X, 3, 2, methods=["DBSCAN"])
-    with pytest.raises(
-        ValueError, match=r"labels must be one label for each of the 12 rows of X, but their shape is \(2,\)"
-    ):
+    with pytest.raises(ValueError, match="labels"):
         compare(X, 3, 2, labels=[0, 1])
-    with pytest.raises(CountsError, match=r"X\[0, 0\] = -1"):
+    with pytest.raises(CountsError):
         compare([[-1]], 1, 1)

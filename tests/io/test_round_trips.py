@@ -1,8 +1,9 @@
-"""Whatever counts a file is written from come back from its reader, names included."""
+"""Counts and names that were written to a file are read from it unchanged."""
 
 import bz2
 import gzip
 import lzma
+import sys
 
 import numpy as np
 import pandas as pd
@@ -14,16 +15,17 @@ from scipy import io as scipy_io
 from scipy import sparse
 
 from mmpca.io import CountTable, detect_format, read_counts, write_counts
-from mmpca.io import streams as io_streams
+from mmpca.io.delimited import read_table
+from mmpca.io.matrix_market import read_matrix_market
+from mmpca.io.table import Request
 
-# Names of all sorts, without the line ends that no line of a text file can hold. Led by a letter, so that a column of
-# them cannot be taken for numbers.
+# Names of all kinds without line ends. They start with a letter because numbers would not be recognized as names.
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=8).map(lambda text: "n" + text)
 
 
 @st.composite
 def tables(draw, *, min_rows=1, names=NAMES):
-    """Draw counts with names, every row and column of which has a count, so that triples know all of them."""
+    """Draw counts with names; no row or column is empty, because triples do not have empty ones."""
     shape = draw(st.tuples(st.integers(min_rows, 6), st.integers(1, 5)))
     counts = draw(hnp.arrays(np.int64, shape, elements=st.sampled_from([0, 0, 0, 1, 2, 17, 2**31 - 1])))
     counts[:, 0] |= counts.sum(axis=1) == 0
@@ -55,21 +57,21 @@ def frame(table):
 
 
 def long_frame(table):
-    """Return triples, in the order in which names are to come."""
+    """Return triples, some of them twice, in which names first appear in the order of the table."""
     long = frame(table).stack().rename_axis(["doc", "word"]).rename("count").reset_index()
-    first = long.drop_duplicates("doc")  # all rows and all features, by entries of the first row and column
+    first = long.drop_duplicates("doc")
     return pd.concat([long[long["doc"] == table.row_names[0]], first, long[long["count"] > 0]])
 
 
-def unrepeated(table):
-    """Return the table that triples with repetitions sum up to."""
+def summed(table):
+    """Return the table of the sums of the triples of `long_frame`."""
     totals = long_frame(table).groupby(["doc", "word"])["count"].sum().unstack(fill_value=0)
     return table._replace(X=sparse.csr_array(totals.loc[table.row_names, table.feature_names].to_numpy()))
 
 
 @pytest.mark.parametrize("name", ["X.npz", "X.mtx", "X.mtx.gz"])
 @round_trips
-def test_what_is_written_is_read(tmp_path, name, table):
+def test_written_counts_are_read(tmp_path, name, table):
     write_counts(tmp_path / name, table)
     assert_same(read_counts(tmp_path / name), table)
 
@@ -109,14 +111,14 @@ def test_tables_are_read(tmp_path, name, delimiter, table):
 @pytest.mark.parametrize("delimiter", [",", "\t", ";", "|", " "])
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(table=tables(names=st.from_regex(r"[a-zéß]{1,5}", fullmatch=True)))
-def test_delimiters_are_found_where_the_ending_promises_none(tmp_path, delimiter, table):
+def test_delimiters_are_detected_without_a_suffix(tmp_path, delimiter, table):
     frame(table).to_csv(tmp_path / "X.txt", sep=delimiter)
     assert_same(read_counts(tmp_path / "X.txt", format="table"), table)
 
 
 @pytest.mark.parametrize("opener", [gzip.open, bz2.open, lzma.open])
 @round_trips
-def test_compressed_tables_are_read_whatever_their_ending(tmp_path, opener, table):
+def test_compressed_tables_are_read_whatever_their_suffix(tmp_path, opener, table):
     with opener(tmp_path / "X.csv", "wt", encoding="utf-8", newline="") as stream:
         frame(table).to_csv(stream)
     assert_same(read_counts(tmp_path / "X.csv", format="table"), table)
@@ -124,13 +126,13 @@ def test_compressed_tables_are_read_whatever_their_ending(tmp_path, opener, tabl
 
 @pytest.mark.parametrize("has_arrow", [True, False])
 @round_trips
-def test_triples_are_read_and_repetitions_summed(tmp_path, monkeypatch, has_arrow, table):
+def test_triples_are_read_and_duplicates_summed(tmp_path, monkeypatch, has_arrow, table):
     if not has_arrow:
-        monkeypatch.setattr("mmpca.io.triples._read_by_arrow", lambda *_: None)
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
     table = unsaturated(table)
     long_frame(table).to_csv(tmp_path / "X.csv", index=False)
     assert detect_format(tmp_path / "X.csv") == "triples"
-    assert_same(read_counts(tmp_path / "X.csv"), unrepeated(table))
+    assert_same(read_counts(tmp_path / "X.csv"), summed(table))
 
 
 @round_trips
@@ -138,9 +140,9 @@ def test_triples_in_parquet_are_read(tmp_path, table):
     table = unsaturated(table)
     long_frame(table).to_parquet(tmp_path / "X.parquet")
     columns = ["doc", "word", "count"]
-    assert_same(read_counts(tmp_path / "X.parquet", columns=columns), unrepeated(table))
+    assert_same(read_counts(tmp_path / "X.parquet", columns=columns), summed(table))
     swapped = read_counts(tmp_path / "X.parquet", columns=["word", "doc", "count"], transpose=True)
-    assert_same(swapped, unrepeated(table))
+    assert_same(swapped, summed(table))
 
 
 @round_trips
@@ -195,15 +197,16 @@ def test_biom_is_read(tmp_path, version, table):
 
 @pytest.mark.parametrize("name", ["X.mtx", "X.csv"])
 @round_trips
-def test_blocks_of_few_bytes_give_the_same(tmp_path, monkeypatch, name, table):
-    monkeypatch.setattr(io_streams, "BLOCK_BYTES", 7)
+def test_blocks_of_few_bytes_give_the_same(tmp_path, name, table):
+    request = Request(tmp_path / name, block_size=7)
     if name == "X.mtx":
-        write_counts(tmp_path / name, table)
+        write_counts(request.path, table)
+        assert_same(read_matrix_market(request), table)
     else:
-        frame(table).to_csv(tmp_path / name)
-    assert_same(read_counts(tmp_path / name, format="mtx" if name == "X.mtx" else "table"), table)
+        frame(table).to_csv(request.path)
+        assert_same(read_table(request), table)
 
 
 def unsaturated(table):
-    """Return a table whose counts can be repeated without getting too large."""
+    """Return a table whose counts can be doubled without overflow."""
     return table._replace(X=sparse.csr_array(np.minimum(table.X.toarray(), 10**6)))

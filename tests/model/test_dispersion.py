@@ -1,4 +1,4 @@
-"""The index of overdispersion is one under the model at any length and number of features, and tells when it is not."""
+"""The overdispersion index is one under the model, at any length and number of features, and larger when it fails."""
 
 import tracemalloc
 
@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mmpca.backend import LocalRows, open_threads
 from mmpca.counts import as_counts
-from mmpca.distributed.crews import crew_of
 from mmpca.distributed.sources import load
 from mmpca.model.dispersion import LARGE_INDEX, advice, overdispersion
-from mmpca.places import Here, in_threads, threads
 from mmpca.simulate import paper_design, simulate_mmpca, sparse_topics
 
 
@@ -33,7 +32,7 @@ def index(X, labels, fitted):
 
 
 def reference(X, labels, *, topics, cluster_topics):
-    """Return the index overall and of each cluster, written out row by row and feature by feature."""
+    """Return the index overall and by cluster, written out row by row."""
     profiles = cluster_topics @ topics
     ratios = []
     for x, q in zip(X, labels, strict=True):
@@ -45,7 +44,7 @@ def reference(X, labels, *, topics, cluster_topics):
     return ratios.mean(), np.array(clusters)
 
 
-# --- it agrees with the formula -----------------------------------------------------------------------------------
+# --- it agrees with the formula ---------------------------------------------------------------------------------
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)
@@ -66,15 +65,15 @@ def test_it_equals_its_formula(seed, n_rows, n_features, length, n_clusters, n_t
     np.testing.assert_allclose(found.clusters, clusters, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("length", [1, 10, 250, 10_000])
-@pytest.mark.parametrize("n_features", [3, 50, 3000])
+@pytest.mark.parametrize("length", [1, 10, 1000])
+@pytest.mark.parametrize("n_features", [3, 50, 1000])
 def test_it_is_one_under_the_model_at_any_length_and_number_of_features(length, n_features):
     found = index(*simulate(1, n_rows=600, length=length, n_features=n_features))
     assert found.overall == pytest.approx(1, abs=0.15)
     np.testing.assert_allclose(found.clusters, 1, atol=0.35)
 
 
-@pytest.mark.parametrize("length", [20, 250, 2000])
+@pytest.mark.parametrize("length", [20, 250])
 def test_it_is_one_on_the_design_of_the_paper(length):
     data = paper_design(length=length, noise=0.2, random_state=0)
     noisy = 0.8 * data.cluster_topics + 0.2 / 4
@@ -82,7 +81,7 @@ def test_it_is_one_on_the_design_of_the_paper(length):
     assert found.overall == pytest.approx(1, abs=0.03)
 
 
-def test_degrees_of_freedom_make_up_for_topics_that_were_fitted():
+def test_degrees_of_freedom_correct_for_fitted_topics():
     values = []
     for seed in range(200):
         X = np.random.default_rng(seed).multinomial(100, [0.2, 0.3, 0.5], size=5)
@@ -91,7 +90,7 @@ def test_degrees_of_freedom_make_up_for_topics_that_were_fitted():
     assert np.mean(values) == pytest.approx(1, abs=0.12)  # without them: 0.8
 
 
-# --- it finds what it should --------------------------------------------------------------------------------------
+# --- it finds overdispersion ------------------------------------------------------------------------------------
 
 
 def test_counts_that_come_in_clumps_have_their_size_as_index():
@@ -110,7 +109,7 @@ def test_rows_with_shares_of_their_own_have_the_variance_of_a_dirichlet_multinom
     assert found == pytest.approx(1 + (length - 1) / (precision + 1), rel=0.05)
 
 
-def test_an_overdispersed_cluster_is_told_from_the_others():
+def test_an_overdispersed_cluster_stands_out():
     X, labels, fitted = simulate(0)
     X[labels == 2] *= 20
     found = index(X, labels, fitted)
@@ -125,7 +124,7 @@ def test_no_single_row_decides():
     assert index(X, labels, fitted).overall < before + 1000 / 150
 
 
-# --- it is unchanged under relabelling and permutation ------------------------------------------------------------
+# --- it is unchanged under relabelling and permutation ----------------------------------------------------------
 
 
 def test_the_order_of_rows_features_clusters_and_topics_does_not_matter():
@@ -146,20 +145,20 @@ def test_the_order_of_rows_features_clusters_and_topics_does_not_matter():
 def test_it_is_the_same_in_threads_and_in_parts_bit_for_bit():
     X, labels, fitted = simulate(0, n_rows=1000)
     alone = index(X, labels, fitted)
-    with threads(2) as pool, crew_of(None, 2) as crew:
-        for place in (Here(as_counts(X), in_threads(pool)), load([X[:333], X[333:400], X[400:]], crew).parts):
-            found = overdispersion(place, labels, **fitted)
+    with open_threads(2) as threads:
+        for backend in (LocalRows(as_counts(X), threads), load([X[:333], X[333:400], X[400:]]).backend):
+            found = overdispersion(backend, labels, **fitted)
             assert found.overall == alone.overall
             np.testing.assert_array_equal(found.clusters, alone.clusters)
 
 
-# --- it needs no memory to speak of -------------------------------------------------------------------------------
+# --- it needs little memory -------------------------------------------------------------------------------------
 
 
-def test_neither_counts_are_copied_nor_all_clusters_of_a_row_held():
-    X, labels, fitted = simulate(0, n_rows=5000, n_features=200, length=500, n_clusters=50)
+def test_it_needs_less_memory_than_the_counts_or_the_scores_of_all_clusters():
+    X, labels, fitted = simulate(0, n_rows=5000, n_features=200, length=100, n_clusters=50)
     rows = as_counts(X)
-    overdispersion(rows, labels, **fitted)  # what is compiled is not counted
+    overdispersion(rows, labels, **fitted)  # compile first
     tracemalloc.start()
     overdispersion(rows, labels, **fitted)
     peak = tracemalloc.get_traced_memory()[1]
@@ -167,7 +166,7 @@ def test_neither_counts_are_copied_nor_all_clusters_of_a_row_held():
     assert peak < 1_000_000 < min(8 * rows.nnz, 8 * len(X) * 50)
 
 
-# --- it survives awkward input ------------------------------------------------------------------------------------
+# --- it survives awkward input ----------------------------------------------------------------------------------
 
 
 def test_one_feature_has_no_variance_to_compare():
@@ -208,20 +207,20 @@ def test_counts_of_a_million_do_not_cancel():
     assert found.overall == pytest.approx(1_000_000 * plain.overall, rel=1e-6)
 
 
-# --- the advice ---------------------------------------------------------------------------------------------------
+# --- the advice -------------------------------------------------------------------------------------------------
 
 
-def test_a_large_index_is_told_with_its_remedy():
-    told = advice(137.18, stabilize=None)
-    assert told is not None
-    assert "137 times" in told
-    assert 'stabilize="sqrt"' in told
+def test_advice_on_a_large_index_names_it_and_the_remedy():
+    text = advice(137.18, stabilize=None)
+    assert text is not None
+    assert "137 times" in text
+    assert 'stabilize="sqrt"' in text
 
 
 @pytest.mark.parametrize("overall", [1.0, LARGE_INDEX, np.nan])
-def test_nothing_is_said_of_an_index_that_is_not_large(overall):
+def test_there_is_no_advice_on_a_small_index(overall):
     assert advice(overall, stabilize=None) is None
 
 
-def test_nothing_is_said_where_the_remedy_is_in_use():
+def test_there_is_no_advice_if_square_roots_are_already_used():
     assert advice(100.0, stabilize="sqrt") is None

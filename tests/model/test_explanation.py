@@ -1,23 +1,25 @@
-"""Explanations add up to the log-odds, name the features that decide, and are as sure as they may be."""
+"""Explanations add up to the log-odds, and gains equal differences of bounds computed from scratch."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.exceptions import NotFittedError
+from scipy.special import xlogy
 
 from mmpca import MMPCA
+from mmpca.engine.bound import cluster_bound, mixture, partition_bound, ve_step
 from mmpca.model.explanation import judge
 
 
 def fixed(profiles, weights, *, names=None):
-    """Return a model whose clusters have the given profiles: a topic each."""
+    """Return a model whose clusters have the given profiles, one topic each."""
     profiles = np.asarray(profiles, dtype=float)
     n_clusters, n_features = profiles.shape
     model = MMPCA(n_clusters, n_clusters, topics=profiles, max_epochs=0, n_init=1)
     model.n_features_in_ = n_features
     model.components_, model.cluster_topics_ = profiles, np.eye(n_clusters)
     model.weights_, model.overdispersion_ = np.asarray(weights), 1.0
+    model.topic_prior_, model.stabilize_ = 1.0, None
     model.labels_, model.cluster_counts_ = np.arange(n_clusters, dtype=np.int32), np.round(40 * profiles)
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
@@ -42,7 +44,7 @@ def test_evidence_sizes_and_the_rest_sum_to_the_margin(model, X, n_features):
         assert max(len(why.evidence_for), len(why.evidence_against)) <= n_features
 
 
-def test_clusters_probabilities_and_log_odds_are_those_of_the_prediction(model, X):
+def test_probabilities_and_log_odds_agree_with_predict_proba(model, X):
     probabilities, joint = model.predict_proba(X), model._joint(X)
     for i, why in enumerate(model.explain(X, labels=model.predict(X))):
         assert why.row == i
@@ -67,7 +69,7 @@ def test_a_worked_example(two):
     assert why.verdict == "borderline"
 
 
-def test_evidence_is_sorted_by_its_weight_and_the_rest_is_what_is_left_out():
+def test_the_strongest_evidence_is_listed_and_the_rest_summed():
     model = fixed([[0.4, 0.3, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4]], [0.5, 0.5])
     (why,) = model.explain([[1, 9, 1, 1]], n_features=1)
     assert [part.feature for part in why.evidence_for] == [1]
@@ -87,14 +89,14 @@ def test_removing_a_feature_changes_the_margin_by_its_evidence(model, X):
 # --- rows, labels, names ----------------------------------------------------------------------------------------
 
 
-def test_rows_are_chosen_by_number_in_any_order_and_from_the_end(model, X):
+def test_rows_are_chosen_by_index_in_any_order_and_from_the_end(model, X):
     every = model.explain(X, gains=True)
     assert model.explain(X, [5, 2, -1, 5]) == [every[5], every[2], every[79], every[5]]
     assert model.explain(X, 5) == [every[5]]
     assert model.explain(X, []) == []
 
 
-def test_labels_are_explained_where_they_are_given(model, X):
+def test_given_labels_are_explained(model, X):
     worst = model._joint(X).argmin(axis=1)
     for i, why in zip([3, 0], model.explain(X, [3, 0], labels=worst), strict=True):
         assert why.row == i
@@ -104,13 +106,13 @@ def test_labels_are_explained_where_they_are_given(model, X):
         assert why.runner_up == model.predict(X)[i]
 
 
-def test_fitted_rows_are_explained_where_they_are_and_others_where_they_would_be_put(model, X):
+def test_fitted_rows_are_explained_in_their_cluster_and_new_rows_in_the_predicted_one(model, X):
     assert (model.labels_ != model.predict(X)).any()
     assert [why.cluster for why in model.explain(X)] == model.labels_.tolist()
     assert [why.cluster for why in model.explain(X[:79])] == model.predict(X[:79]).tolist()
 
 
-def test_features_go_by_their_names(X):
+def test_evidence_carries_feature_names(X):
     names = [f"word {v}" for v in range(X.shape[1])]
     model = MMPCA(4, 3, n_init=1, random_state=0).fit(pd.DataFrame(X, columns=names))
     for why in model.explain(pd.DataFrame(X, columns=names)):
@@ -119,11 +121,11 @@ def test_features_go_by_their_names(X):
             assert part.occurrences == X[why.row, part.feature]
 
 
-def test_sparse_and_dense_rows_are_explained_alike(model, X):
+def test_sparse_and_dense_rows_have_the_same_explanation(model, X):
     assert model.explain(sparse.csr_array(X)) == model.explain(X)
 
 
-def test_square_roots_are_explained_as_the_model_sees_them(X):
+def test_with_square_roots_evidence_counts_the_roots(X):
     model = MMPCA(3, 2, n_init=1, stabilize="sqrt", random_state=0).fit(9 * X)
     part = model.explain(9 * X, [0])[0].evidence_for[0]
     assert part.occurrences == round(np.sqrt(9 * X[0, part.feature]))
@@ -132,7 +134,7 @@ def test_square_roots_are_explained_as_the_model_sees_them(X):
 # --- special cases ----------------------------------------------------------------------------------------------
 
 
-def test_a_row_without_counts_is_explained_by_the_sizes_alone(two):
+def test_an_empty_row_is_explained_by_cluster_sizes_alone(two):
     (why,) = two.explain([[0, 0, 0]])
     assert why.cluster == 1
     assert (why.evidence_for, why.evidence_against, why.from_others) == ((), (), 0.0)
@@ -145,7 +147,7 @@ def test_one_cluster_has_no_alternative():
     assert why.alternatives == ()
 
 
-def test_a_feature_that_no_topic_knows_says_nothing():
+def test_a_feature_that_no_topic_has_is_no_evidence():
     model = fixed([[0.5, 0.5, 0.0], [0.2, 0.8, 0.0]], [0.5, 0.5])
     known, unknown = model.explain([[2, 1, 0], [2, 1, 50]])
     assert unknown.evidence_for == known.evidence_for
@@ -163,35 +165,201 @@ def test_verdicts_follow_the_probability(odds, verdict):
     assert judge(np.log([1.0, odds]), 1, 1.0) == verdict
 
 
-def test_overdispersed_counts_are_less_sure():
+def test_overdispersion_makes_verdicts_more_cautious():
     assert judge(np.log([1000.0, 1.0]), 0, 1.0) == "clear"
     assert judge(np.log([1000.0, 1.0]), 0, 3.0) == "likely"
     assert judge(np.log([1000.0, 1.0]), 0, 10.0) == "borderline"
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------
+# --- invalid arguments ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("name", "value"),
     [
-        ({"rows": [80]}, "rows must be from 0 to 79, but there is 80"),
-        ({"rows": [-81]}, "there is -81"),
-        ({"rows": [0.5]}, "rows must be whole numbers"),
-        ({"rows": [[0]]}, r"they have shape \(1, 1\)"),
-        ({"rows": np.ones(80, dtype=bool)}, "numpy.flatnonzero"),
-        ({"labels": [0, 1]}, r"one for each of the 80 rows of X, but they have shape \(2,\)"),
-        ({"labels": np.full(80, 4)}, r"labels must be from 0 to 3, but labels\[0\] = 4"),
-        ({"labels": np.full(80, 0.5)}, "type float64"),
-        ({"n_features": -1}, "n_features must be a whole number of at least 0, but it is -1"),
-        ({"n_features": 1.5}, "but it is 1.5"),
+        ("rows", [80]),
+        ("rows", [-81]),
+        ("rows", [0.5]),
+        ("rows", [[0]]),
+        ("rows", np.ones(80, dtype=bool)),
+        ("labels", [0, 1]),
+        ("labels", np.full(80, 4)),
+        ("labels", np.full(80, -1)),
+        ("labels", np.full(80, 0.5)),
+        ("n_features", -1),
+        ("n_features", 1.5),
     ],
 )
-def test_what_cannot_be_explained_is_refused(model, X, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        model.explain(X, **arguments)
+def test_an_invalid_argument_is_named(model, X, name, value):
+    with pytest.raises(ValueError, match=name):
+        model.explain(X, **{name: value})
 
 
-def test_a_model_that_is_not_fitted_explains_nothing(X):
-    with pytest.raises(NotFittedError):
-        MMPCA().explain(X)
+# --- tools for gains --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def new(data):
+    """Return new rows with the same features."""
+    return np.random.default_rng(8).permuted(data.X.toarray(), axis=1)[:5]
+
+
+def bound_of(model, counts, sizes):
+    return partition_bound(counts, sizes, beta=model.components_, alpha=model.topic_prior)
+
+
+def with_label(labels, i, q):
+    changed = labels.copy()
+    changed[i] = q
+    return changed
+
+
+def sums(X, labels, n_clusters):
+    members = np.equal.outer(np.arange(n_clusters), labels)
+    return members @ X.astype(float), members.sum(axis=1)
+
+
+def joined(model, x, q):
+    """Return the bound after a new row joined a cluster."""
+    counts, sizes = model.cluster_counts_.copy(), np.bincount(model.labels_, minlength=model.n_clusters)
+    counts[q] += x
+    sizes[q] += 1
+    return bound_of(model, counts, sizes)
+
+
+# --- gains are exact --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prior", [1.0, 0.7, 5.0])
+def test_the_gain_of_a_fitted_row_is_the_difference_of_two_bounds_computed_from_scratch(X, prior):
+    model = MMPCA(4, 3, n_init=1, topic_prior=prior, random_state=0).fit(X)
+    before = bound_of(model, *sums(X, model.labels_, 4))
+    assert before == pytest.approx(model.refit_bound_, rel=1e-10)
+    for why in model.explain(X, [28, 3, 79]):
+        assert why.is_fitted
+        for other in why.alternatives:
+            after = bound_of(model, *sums(X, with_label(model.labels_, why.row, other.cluster), 4))
+            assert other.gain == pytest.approx(after - before, abs=1e-7)
+
+
+def test_the_contribution_of_a_fitted_row_is_the_loss_of_the_bound_without_it(model, X):
+    (why,) = model.explain(X, [11])
+    without = bound_of(model, *sums(np.delete(X, 11, axis=0), np.delete(model.labels_, 11), 4))
+    assert why.contribution == pytest.approx(model.refit_bound_ - without, abs=1e-7)
+
+
+def test_adding_a_new_row_changes_the_bound_by_its_contribution_and_gains(model, new):
+    for why, x in zip(model.explain(new, range(5)), new, strict=True):
+        assert not why.is_fitted
+        assert why.contribution == pytest.approx(joined(model, x, why.cluster) - model.refit_bound_, abs=1e-7)
+        for other in why.alternatives:
+            change = joined(model, x, other.cluster) - model.refit_bound_
+            assert why.contribution + other.gain == pytest.approx(change, abs=1e-7)
+
+
+def test_gains_refer_to_the_explained_cluster(model, new):
+    q = int(model.explain(new, [0])[0].alternatives[-1].cluster)
+    (why,) = model.explain(new[:1], [0], labels=[q])
+    assert why.contribution == pytest.approx(joined(model, new[0], q) - model.refit_bound_, abs=1e-7)
+    assert max(other.gain for other in why.alternatives) > 0
+
+
+# --- parts of the gains -----------------------------------------------------------------------------------------
+
+
+def test_features_sizes_and_the_remainder_sum_to_the_margin_in_the_bound(model, X, new):
+    for why in model.explain(X, range(10), n_features=30) + model.explain(new, range(5), n_features=30):
+        margin = why.bound_margin
+        gain = next(other.gain for other in why.alternatives if other.cluster == why.runner_up)
+        assert margin.total == pytest.approx(-gain, abs=1e-12)
+        assert margin.from_features + margin.from_sizes + margin.remainder == pytest.approx(margin.total, abs=1e-9)
+        listed = sum(part.first_order for part in why.evidence_for + why.evidence_against)
+        assert listed == pytest.approx(margin.from_features, abs=1e-9)  # all 25 features are listed
+
+
+def test_the_first_order_is_the_derivative_of_the_bound(model, X):
+    (why,) = model.explain(X, [3], n_features=30)
+    clusters = why.cluster, why.runner_up
+    options = {"beta": model.components_, "alpha": 1.0}
+    gammas = [ve_step(model.cluster_counts_[q], **options) for q in clusters]
+    logs = [np.log(mixture(model.components_, gamma)) for gamma in gammas]
+    for part in why.evidence_for + why.evidence_against:
+        slope = part.occurrences * (logs[0] - logs[1])[part.feature]
+        assert part.first_order == pytest.approx(slope, rel=1e-7, abs=1e-7)  # gamma itself is less exact than J
+
+
+def test_the_remainder_vanishes_faster_than_the_row(model, X):
+    def remainder(n_copies):
+        # Clusters grow by copies of their rows, while the row stays the same.
+        many = MMPCA(4, 3, topics=model.components_, start=np.tile(model.labels_, n_copies), max_epochs=0,
+                     refit_topics=False).fit(np.tile(X, (n_copies, 1)))  # fmt: skip
+        return abs(many.explain(X[:1], [0])[0].bound_margin.remainder)
+
+    assert remainder(40) < 0.2 * remainder(4)
+
+
+def test_one_topic_leaves_no_remainder(X):
+    model = MMPCA(3, 1, n_init=1, random_state=0).fit(X)
+    for why in model.explain(X, [0, 1]):
+        assert why.bound_margin.remainder == pytest.approx(0.0, abs=1e-7)
+        assert why.bound_margin.from_features == pytest.approx(0.0, abs=1e-7)  # all clusters have the same profile
+
+
+# --- recognizing the fitted rows --------------------------------------------------------------------------------
+
+
+def test_fitted_rows_are_recognized_among_empty_rows(model, X):
+    padded = np.insert(X, [0, 40], 0, axis=0)
+    empty, first, *_ = model.explain(padded, [0, 1])
+    assert (empty.is_fitted, first.is_fitted) == (False, True)
+    assert first._replace(row=0) == model.explain(X, [0])[0]
+    assert empty.contribution == pytest.approx(joined(model, 0, empty.cluster) - model.refit_bound_, abs=1e-7)
+
+
+@pytest.mark.parametrize("change", [lambda X: X[::-1], lambda X: X[:79], lambda X: X + (np.arange(25) == 3)])
+def test_other_rows_are_not_mistaken_for_the_fitted_ones(model, X, change):
+    assert not any(why.is_fitted for why in model.explain(change(X)))
+
+
+def test_fitted_rows_are_recognized_with_square_roots(X):
+    model = MMPCA(3, 2, n_init=1, stabilize="sqrt", random_state=0).fit(9 * X)
+    (why,) = model.explain(9 * X, [4])
+    roots = np.round(np.sqrt(9 * X))
+    after = bound_of(model, *sums(roots, with_label(model.labels_, 4, why.runner_up), 3))
+    assert why.is_fitted
+    assert why.bound_margin.total == pytest.approx(model.refit_bound_ - after, abs=1e-7)
+
+
+# --- special cases of gains -------------------------------------------------------------------------------------
+
+
+def test_all_rows_get_gains_only_on_request(model, X):
+    assert all(why.contribution is None and why.bound_margin is None for why in model.explain(X))
+    assert all(other.gain is None for why in model.explain(X, [0], gains=False) for other in why.alternatives)
+    assert [why.alternatives for why in model.explain(X, gains=True)][5] == model.explain(X, [5])[0].alternatives
+
+
+def test_a_row_that_is_alone_in_its_cluster_cannot_leave_it(X):
+    labels = np.r_[2, np.arange(79) % 2]
+    model = MMPCA(3, 3, topics=MMPCA(3, 3, n_init=1, random_state=0).fit(X).components_, start=labels, max_epochs=0)
+    (why,) = model.fit(X).explain(X, [0])
+    assert why.cluster == 2
+    assert {other.gain for other in why.alternatives} == {-np.inf}
+    assert why.bound_margin.total == np.inf
+
+
+def test_counts_of_features_that_no_topic_has_do_not_change_gains(X):
+    model = MMPCA(3, 2, n_init=1, random_state=0).fit(np.c_[X, np.zeros(80, dtype=int)])
+    known, unknown = (model.explain(np.c_[X[:1], [[n]]], [0])[0] for n in (0, 50))
+    assert unknown.contribution == pytest.approx(known.contribution, abs=1e-9)
+    assert unknown.bound_margin == pytest.approx(known.bound_margin, abs=1e-9)
+
+
+def test_one_cluster_has_a_contribution_and_no_margin(X):
+    model = MMPCA(1, 2, n_init=1, random_state=0).fit(X)
+    (why,) = model.explain(X, [2])
+    options = {"beta": model.components_, "alpha": 1.0}
+    with_it, without = X.sum(axis=0).astype(float), np.delete(X, 2, axis=0).sum(axis=0).astype(float)
+    values = [cluster_bound(m, ve_step(m, **options), **options) for m in (with_it, without)]
+    assert why.contribution == pytest.approx(values[0] - values[1] + xlogy(1, 1), abs=1e-7)
+    assert (why.alternatives, why.bound_margin) == ((), None)

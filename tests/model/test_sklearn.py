@@ -1,4 +1,4 @@
-"""scikit-learn's own checks. Their data are no counts, so they run twice: see the two tests."""
+"""scikit-learn's own checks: on their data, which are not counts, and on counts made from them."""
 
 import numpy as np
 import pytest
@@ -9,10 +9,10 @@ from sklearn.utils.validation import validate_data
 from mmpca import MMPCA
 from mmpca.counts import as_counts
 
-# Most of their data are far from a mixture of multinomial distributions, and the model says so.
+# Most of their data are far from a mixture of multinomial distributions, which the model warns about.
 pytestmark = pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
 
-NOT_COUNTS = "the check's data are fractional or negative, which MMPCA refuses"
+NOT_COUNTS = "the check's data are fractional or negative, which MMPCA rejects"
 EXPECTED_FAILURES = dict.fromkeys(
     [
         "check_clustering",
@@ -44,12 +44,12 @@ EXPECTED_FAILURES = dict.fromkeys(
     ],
     NOT_COUNTS,
 )
-NO_CLASSIFIER = "the check reads classifier tags of whatever accepts sparse data and has predict_proba"
-CHECK_FAULTS = dict.fromkeys(["check_estimator_sparse_array", "check_estimator_sparse_matrix"], NO_CLASSIFIER)
+NO_CLASSIFIER = "the check reads classifier tags of any estimator that accepts sparse data and has predict_proba"
+CHECK_ERRORS = dict.fromkeys(["check_estimator_sparse_array", "check_estimator_sparse_matrix"], NO_CLASSIFIER)
 
 
 class OnAnyNumbers(MMPCA):
-    """MMPCA behind a door that makes counts of the numbers that the checks bring; all else is the estimator's own."""
+    """MMPCA that turns any numbers into counts first; everything else is the estimator's own."""
 
     def _counts(self, X, *, reset):
         X = validate_data(self, X, reset=reset, accept_sparse=True, ensure_min_samples=2 if reset else 1)
@@ -63,8 +63,8 @@ class OnAnyNumbers(MMPCA):
 
 
 @pytest.mark.filterwarnings("ignore:Estimator's parameters changed:FutureWarning")
-def test_fails_scikit_learns_checks_only_where_their_data_are_no_counts():
-    expected = EXPECTED_FAILURES | CHECK_FAULTS
+def test_fails_scikit_learns_checks_only_where_their_data_are_not_counts():
+    expected = EXPECTED_FAILURES | CHECK_ERRORS
     results = check_estimator(MMPCA(2, 2), expected_failed_checks=expected, on_skip=None)
     failed = {result["check_name"] for result in results if result["status"] == "xfail"}
     assert failed == set(expected)
@@ -72,9 +72,9 @@ def test_fails_scikit_learns_checks_only_where_their_data_are_no_counts():
 
 
 def checks_on_counts():
-    """Yield the checks, but for the one on array API input, which skips itself unless SciPy is told to take any."""
+    """Yield the checks, except the one for array API input, which skips itself unless SciPy is configured for it."""
     generator = estimator_checks_generator(
-        OnAnyNumbers(2, 2, n_init=2), expected_failed_checks=CHECK_FAULTS, mark="xfail"
+        OnAnyNumbers(2, 2, n_init=2), expected_failed_checks=CHECK_ERRORS, mark="xfail"
     )
     for case in generator:
         estimator, check = getattr(case, "values", case)
@@ -83,5 +83,5 @@ def checks_on_counts():
 
 
 @pytest.mark.parametrize(("estimator", "check"), list(checks_on_counts()))
-def test_passes_scikit_learns_checks_on_counts_made_of_their_data(estimator, check):
+def test_passes_scikit_learns_checks_on_counts_made_from_their_data(estimator, check):
     check(estimator)

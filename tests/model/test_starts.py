@@ -1,4 +1,4 @@
-"""Where the search starts, which start is kept, and what an interruption leaves."""
+"""Starts of the search: their labels, how many are made, which is kept, and what an interruption leaves."""
 
 import os
 import subprocess
@@ -7,51 +7,20 @@ import textwrap
 import threading
 from itertools import product
 from types import SimpleNamespace
-from typing import NamedTuple
 
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from mmpca import MMPCA, engine
+from mmpca.backend import LocalRows
 from mmpca.counts import as_counts
 from mmpca.errors import InterruptedSearchWarning
-from mmpca.model import estimator, starts
-from mmpca.model.searching import Searched, Watch, _try
-from mmpca.places import Here
+from mmpca.model import starts
+from mmpca.monitor import Monitor
 from mmpca.topics import topic_shares
 
-
-class Call(NamedTuple):
-    """The starts of a fit, the labels that they began with, and where they ended."""
-
-    starts: list
-    labels: list
-    outcomes: list
-
-
-@pytest.fixture
-def recorded(monkeypatch):
-    """Return a list that receives a `Call` for each fit."""
-    calls = []
-    run, draw = starts.Searches.run, starts.draw_labels
-
-    def record(searches, n_threads):
-        calls.append(Call(searches.starts, [], []))
-        calls[-1].outcomes.extend(run(searches, n_threads))
-        return calls[-1].outcomes
-
-    def record_labels(*arguments):
-        calls[-1].labels.append(draw(*arguments))
-        return calls[-1].labels[-1]
-
-    monkeypatch.setattr(starts.Searches, "run", record)
-    monkeypatch.setattr(starts, "draw_labels", record_labels)
-    return calls
-
-
-def kinds(recorded):
-    return [outcome.start.kind for outcome in recorded[-1].outcomes]
+OPTIONS = engine.SearchOptions(n_clusters=4)
 
 
 # --- labels -----------------------------------------------------------------------------------------------------
@@ -79,12 +48,13 @@ def test_kmeans_labels_separate_rows_that_differ_in_their_topics():
 
 
 @pytest.mark.parametrize("n_distinct", [1, 2, 3])
-def test_kmeans_labels_fill_all_clusters_where_there_are_fewer_distinct_rows(n_distinct):
+def test_kmeans_labels_fill_all_clusters_even_with_fewer_distinct_rows(n_distinct):
     shares = np.repeat(np.eye(3)[:n_distinct], 4, axis=0)
-    labels = starts.kmeans_labels(shares, 5 if n_distinct > 1 else 4, np.random.default_rng(0))
-    assert (np.bincount(labels, minlength=4) > 0).all()
-    distinct_of = [np.unique(shares[labels == q], axis=0) for q in np.unique(labels)]
-    assert all(len(rows) == 1 for rows in distinct_of)  # rows were taken out of clusters, never mixed
+    n_clusters = 5 if n_distinct > 1 else 4
+    labels = starts.kmeans_labels(shares, n_clusters, np.random.default_rng(0))
+    assert (np.bincount(labels, minlength=n_clusters) > 0).all()
+    # Rows were taken out of clusters, never mixed.
+    assert all(len(np.unique(shares[labels == q], axis=0)) == 1 for q in range(n_clusters))
 
 
 @pytest.mark.parametrize("difference", [1e-9, 1e-14])
@@ -102,11 +72,107 @@ def test_empty_clusters_are_filled_from_the_largest_and_no_other_row_moves():
     assert labels.tolist() == [0] * 5 + [3] * 2  # the argument is not changed
 
 
-# --- kinds of starts --------------------------------------------------------------------------------------------
+def draw(data, X, start, seed=0):
+    rows = as_counts(X)
+    shares = topic_shares(rows, data.topics, prior=1.0)
+    return starts.draw_labels(rows, data.topics, start, OPTIONS, shares, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("kind", starts.KINDS)
+def test_every_kind_of_start_fills_all_clusters_and_depends_on_the_seed_alone(data, X, kind):
+    labels = draw(data, X, starts.Start(kind, 0))
+    assert labels.dtype == np.int32
+    assert labels.shape == (80,)
+    assert (np.bincount(labels, minlength=4) > 0).all()
+    np.testing.assert_array_equal(draw(data, X, starts.Start(kind, 0)), labels)
+
+
+def test_kmeans_and_annealed_starts_are_near_the_truth_and_random_ones_are_not(data, X):
+    """K-means runs on the rows in topic space, so every row is nearest to the center of its own cluster."""
+    for kind in ("kmeans", "anneal"):
+        assert adjusted_rand_score(data.labels, draw(data, X, starts.Start(kind, 0))) > 0.5
+    assert adjusted_rand_score(data.labels, draw(data, X, starts.Start("random", 0))) < 0.2
+    labels = draw(data, X, starts.Start("kmeans", 0))
+    points = np.sqrt(topic_shares(as_counts(X), data.topics, prior=1.0))
+    centers = np.array([points[labels == q].mean(axis=0) for q in range(4)])
+    nearest = ((points[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
+    assert (nearest == labels).mean() > 0.97
+
+
+def test_given_labels_are_used_unchanged(data, X):
+    labels = (np.arange(80) % 4).astype(np.int32)
+    assert draw(data, X, starts.Start("given", 0, labels)) is labels
+
+
+@pytest.mark.parametrize("form", [list, np.int8, np.uint64, float])
+def test_given_labels_may_have_any_type_that_holds_whole_numbers(form):
+    labels = np.arange(80) % 4
+    given = labels.tolist() if form is list else labels.astype(form)
+    checked = starts.check_labels(given, 80, 4)
+    np.testing.assert_array_equal(checked, labels)
+    assert checked.dtype == np.int32
+
+
+LABELS = np.arange(80) % 2
+
+
+def changed(position, value, dtype=int):
+    labels = LABELS.astype(dtype)
+    labels[position] = value
+    return labels
+
+
+BAD_LABELS = {
+    "too short": LABELS[:-1],
+    "two-dimensional": LABELS[:, None],
+    "empty": [],
+    "too high": changed(7, 2),
+    "too low": changed(7, -1),
+    "too high float": changed(7, 5.0, float),
+    "gap": np.zeros(80, dtype=int),
+    "letters": np.full(80, "a"),
+    "digits": LABELS.astype(str),
+    "None": np.array([None] * 80),
+    "Boolean": LABELS.astype(bool),
+    "fraction": changed(7, 0.5, float),
+    "NaN": changed(7, np.nan, float),
+    "infinite": changed(7, np.inf, float),
+}
+WITH_PLACE = ("too high", "too low", "too high float", "fraction", "NaN", "infinite")
+
+
+@pytest.mark.parametrize("case", BAD_LABELS)
+def test_labels_that_are_no_partition_are_an_error_with_the_place(case):
+    place = r"start\[7\]" if case in WITH_PLACE else "start"
+    with pytest.raises(ValueError, match=place):
+        starts.check_labels(BAD_LABELS[case], 80, 2)
+
+
+def test_clusters_begin_near_the_shares_of_their_rows_and_end_in_the_same_place(data, X):
+    rows, labels = as_counts(X), data.labels.astype(np.int32)
+    shares = topic_shares(rows, data.topics, prior=1.0)
+    gamma = starts.first_gamma(rows, starts.Start("kmeans", 0), OPTIONS, shares, labels)
+    common = {"n_clusters": 4, "beta": data.topics, "alpha": 1.0}
+    cold = engine.build(rows, labels, **common).clusters.gamma
+    warm = engine.build(rows, labels, **common, gamma=gamma).clusters.gamma
+    np.testing.assert_allclose(gamma.sum(axis=1), cold.sum(axis=1))
+    assert np.abs(gamma - cold).max() < 0.2 * cold.max()
+    np.testing.assert_allclose(warm, cold, rtol=1e-6)
+    assert starts.first_gamma(rows, starts.Start("random", 0), OPTIONS, shares, labels) is None
+    small_prior = OPTIONS._replace(alpha=0.5)
+    assert starts.first_gamma(rows, starts.Start("kmeans", 0), small_prior, shares, labels) is None
+
+
+# --- the plan ---------------------------------------------------------------------------------------------------
+
+
+def plan(start="auto", n_init="auto", *, shape=(80, 25), n_clusters=4):
+    seed = np.random.SeedSequence(0)
+    return starts.plan_starts(start, n_init, n_clusters=n_clusters, n_topics=3, shape=shape, seed=seed)
 
 
 @pytest.mark.parametrize(
-    ("start", "expected"),
+    ("start", "kinds"),
     [
         ("auto", ["kmeans", "random", "anneal", "kmeans", "random"]),
         ("random", ["random"] * 5),
@@ -114,161 +180,180 @@ def test_empty_clusters_are_filled_from_the_largest_and_no_other_row_moves():
         ("anneal", ["anneal"] * 5),
     ],
 )
-def test_each_start_is_of_the_kind_asked_for_and_none_is_like_another(X, recorded, start, expected):
-    MMPCA(4, 3, start=start, n_init=5, max_epochs=0, random_state=0).fit(X)
-    assert kinds(recorded) == expected
-    labels = recorded[0].labels
-    for kind, drawn in zip(expected, labels, strict=True):
-        assert kind != "random" or np.bincount(drawn).tolist() == [20] * 4
-    randoms = {drawn.tobytes() for kind, drawn in zip(expected, labels, strict=True) if kind == "random"}
-    assert len(randoms) == expected.count("random")
-
-
-def test_a_kmeans_start_is_kmeans_on_the_rows_in_topic_space(data, X, model):
-    """The seed decides which of its local optima is met, the partition is near the truth with any."""
-    start = MMPCA(4, 3, topics=data.topics, start="kmeans", n_init=1, max_epochs=0, random_state=0).fit(X)
-    random = MMPCA(4, 3, topics=data.topics, start="random", n_init=1, max_epochs=0, random_state=0).fit(X)
-    assert adjusted_rand_score(data.labels, start.labels_) > 0.5
-    assert adjusted_rand_score(data.labels, random.labels_) < 0.2
-    shares = topic_shares(estimator.as_counts(X), data.topics, prior=1.0)
-    centres = np.array([np.sqrt(shares[start.labels_ == q]).mean(axis=0) for q in range(4)])
-    nearest = ((np.sqrt(shares)[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
-    assert (nearest == start.labels_).mean() > 0.97
-
-
-def test_given_labels_make_one_start(X, recorded):
-    labels = np.arange(80) % 4
-    MMPCA(4, 3, start=labels, n_init=7, random_state=0).fit(X)
-    assert kinds(recorded) == ["given"]
-    np.testing.assert_array_equal(recorded[0].labels[0], labels)
-
-
-@pytest.mark.parametrize("form", [list, np.int8, np.uint64, float])
-def test_given_labels_may_have_any_type_that_holds_whole_numbers(X, form):
-    labels = np.arange(80) % 4
-    given = labels.tolist() if form is list else labels.astype(form)
-    model = MMPCA(4, 3, start=given, max_epochs=0, random_state=0).fit(X)
-    np.testing.assert_array_equal(model.labels_, labels)
-    assert model.labels_.dtype == np.int32
+def test_as_many_starts_of_the_requested_kind_are_planned_each_with_its_own_seed(start, kinds):
+    planned, patience = plan(start, 5)
+    assert [one.kind for one in planned] == kinds
+    assert len({one.seed for one in planned}) == 5
+    assert patience == 5  # all are searched
+    assert plan(start, 2)[0] == planned[:2]
 
 
 def test_automatic_starts_are_fewer_for_more_rows_as_documented():
-    assert [starts.auto_plan(n) for n in (1, 2_000, 2_001, 20_000, 20_001)] == [(10, 3)] * 2 + [(6, 2)] * 2 + [(3, 1)]
+    for n_samples, expected in [(80, (10, 3)), (2_000, (10, 3)), (2_001, (6, 2)), (20_000, (6, 2)), (20_001, (3, 1))]:
+        planned, patience = plan(shape=(n_samples, 25))
+        assert (len(planned), patience) == expected
+        assert {one.kind for one in planned} == ({"kmeans"} if n_samples > 20_000 else set(starts.KINDS))
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_automatic_starts_end_when_further_ones_are_no_better(data, X, recorded, n_jobs):
-    MMPCA(4, 3, topics=data.topics, n_jobs=n_jobs, random_state=0).fit(X)
-    bounds = [outcome.bound for outcome in recorded[0].outcomes]
-    assert len(recorded[0].starts) == 10
-    assert 4 <= len(bounds) < 10
-    assert max(bounds[-3:]) <= max(bounds[:-3]) * (1 - 1e-9)  # bounds are negative
-    assert not any(starts.is_enough(bounds[:n], 3) for n in range(len(bounds)))
+def test_large_tables_are_started_by_kmeans_alone():
+    n_features = 1 + starts.LARGE_TABLES // (4 * 3)
+    assert {one.kind for one in plan(shape=(80, n_features))[0]} == {"kmeans"}
+    assert {one.kind for one in plan("random", shape=(80, n_features))[0]} == {"random"}
 
 
-@pytest.mark.parametrize(
-    ("bounds", "expected"),
-    [([], False), ([-5.0], False), ([-5.0, -6.0], False), ([-5.0, -6.0, -5.0], True), ([-6.0, -5.0, -5.0], False)],
-)
-def test_patience_ends_after_two_starts_that_are_no_better(bounds, expected):
-    assert starts.is_enough(bounds, 2) is expected
+def test_given_labels_make_a_single_start():
+    (start,), patience = plan(np.arange(80) % 4, 7)
+    assert (start.kind, patience) == ("given", 1)
+    np.testing.assert_array_equal(start.labels, np.arange(80) % 4)
+
+
+def is_enough(bounds, patience):
+    """Return True if the last bounds, as many as the patience, are no better than the best before them."""
+    before, last = bounds[:-patience], bounds[-patience:]
+    return bool(before) and max(last) <= max(before) + 1e-9 * abs(max(before))
 
 
 @pytest.mark.parametrize("patience", [1, 2, 3])
-def test_starts_that_are_searched_side_by_side_are_those_that_one_after_another_are(patience):
+def test_parallel_starts_are_those_that_would_be_searched_one_after_another(patience):
     for bounds in product([-3.0, -2.0, -2.0 * (1 + 1e-12), -1.0], repeat=5):
-        n_made = next((n for n in range(6) if starts.is_enough(bounds[:n], patience)), 5)
+        n_sequential = next((n for n in range(1, 6) if is_enough(bounds[:n], patience)), 5)
         n_done = 0
         while n_next := starts.n_needed(bounds[:n_done], patience, 5):
             n_done += n_next
-        assert n_done == n_made
+        assert n_done == n_sequential
 
 
-def test_a_number_of_starts_that_is_given_is_made(data, X, recorded):
-    MMPCA(4, 3, topics=data.topics, n_init=7, random_state=0).fit(X)
-    assert len(recorded[0].outcomes) == 7
+def test_the_best_start_is_the_first_of_those_that_differ_by_rounding():
+    outcomes = [SimpleNamespace(bound=bound) for bound in (-2.0, -1.0 * (1 + 1e-12), -1.0, -1.5)]
+    assert starts.best_of(outcomes) is outcomes[1]
 
 
-def test_the_model_tells_of_each_start(data, X, recorded):
-    model = MMPCA(4, 3, topics=data.topics, n_init=3, random_state=0).fit(X)
-    assert [report.kind for report in model.starts_] == ["kmeans", "random", "anneal"]
-    assert len({report.seed for report in model.starts_}) == 3
-    for report, outcome in zip(model.starts_, recorded[0].outcomes, strict=True):
-        assert (report.bound, report.n_epochs) == (outcome.bound, outcome.run.n_epochs)
-        assert report.converged
-        assert report.seconds > 0
-    assert model.bound_ == max(report.bound for report in model.starts_)
+# --- the searches -----------------------------------------------------------------------------------------------
 
 
-def test_the_start_with_the_best_bound_is_kept(data, X, recorded):
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_automatic_starts_end_when_further_ones_are_no_better(data, X, n_jobs):
+    model = MMPCA(4, 3, topics=data.topics, n_jobs=n_jobs, random_state=0).fit(X)
+    bounds = [report.bound for report in model.starts_]
+    assert 4 <= len(bounds) < 10
+    assert [is_enough(bounds[:n], 3) for n in range(1, len(bounds) + 1)] == [False] * (len(bounds) - 1) + [True]
+
+
+def test_the_best_start_is_kept_and_all_are_reported(data, X):
+    options = engine.SearchOptions(n_clusters=4, algorithm="cvem", patience=8)
+    planned, _ = plan("random", 8)
+    outcomes = starts.search_from_starts(LocalRows(as_counts(X)), data.topics, planned, options, seed=0)
+    reports = [outcome.report() for outcome in outcomes]
+    assert [(report.kind, report.seed) for report in reports] == [("random", one.seed) for one in planned]
+    bounds = [report.bound for report in reports]
+    assert len(set(bounds)) > 2  # otherwise the test would show nothing
+    best = starts.best_of(outcomes)
+    assert best.bound == best.history.bounds[-1] == max(bounds)
+    assert all(report.converged and report.seconds > 0 for report in reports)
     model = MMPCA(4, 3, topics=data.topics, start="random", n_init=8, algorithm="cvem", random_state=0).fit(X)
-    outcomes = recorded[0].outcomes
-    bounds = [outcome.bound for outcome in outcomes]
-    assert len(set(bounds)) > 2  # or the test would show nothing
-    best = outcomes[int(np.argmax(bounds))]
-    assert model.bound_ == max(bounds)
-    np.testing.assert_array_equal(model.labels_, best.labels)
-    np.testing.assert_array_equal(model.bound_history_, best.run.bounds)
-    assert model.n_epochs_ == best.run.n_epochs
+    assert len({report.seed for report in model.starts_}) == 8
+    assert model.bound_ == max(report.bound for report in model.starts_)
+    kept = max(model.starts_, key=lambda report: report.bound)
+    assert (model.n_epochs_, model.converged_) == (kept.n_epochs, kept.converged)
 
 
-def test_more_starts_begin_with_the_same_ones(data, X, recorded):
-    for n_init in (2, 5):
-        MMPCA(4, 3, topics=data.topics, n_init=n_init, random_state=0).fit(X)
-    few, many = (call.outcomes for call in recorded)
-    for outcome, other in zip(few, many[:2], strict=True):
-        assert outcome.bound == other.bound
-        np.testing.assert_array_equal(outcome.labels, other.labels)
+def test_more_starts_begin_with_the_same_ones(data, X):
+    few, many = (MMPCA(4, 3, topics=data.topics, n_init=n, random_state=0).fit(X).starts_ for n in (2, 4))
+    assert [report._replace(seconds=0) for report in few] == [report._replace(seconds=0) for report in many[:2]]
+    assert len(many) == 4
 
 
-# --- threads ----------------------------------------------------------------------------------------------------
+def test_starts_are_searched_in_parallel(data, X):
+    threads = {}
+
+    def look(progress):
+        threads.setdefault(progress.start, threading.get_ident())
+
+    MMPCA(4, 3, topics=data.topics, start="random", n_init=2, n_jobs=2, random_state=0).fit(X, callback=look)
+    assert len({threads[1], threads[2], threading.get_ident()}) == 3
 
 
-def test_starts_are_searched_side_by_side(X):
-    both = threading.Barrier(2)
-    met = []
-
-    def meet(number, progress):
-        if number not in met:
-            met.append(number)
-            both.wait(timeout=30)  # breaks, with an error, unless the other start gets here as well
-
-    MMPCA(4, 3, n_init=2, n_jobs=2, random_state=0).fit(X, callback=meet)
-    assert sorted(met) == [0, 1]
+# --- a sample of many rows --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n_jobs", "n_init", "expected"), [(1, 3, 1), (2, 3, 1), (4, 2, 2), (6, 2, 3), (4, 1, 4)])
-def test_threads_that_the_starts_leave_are_shared_between_their_rows(X, monkeypatch, n_jobs, n_init, expected):
-    used = []
-    threads = starts.threads
+def fit_sampled(X, *, sample_size=50, callback=None, checkpoint=None, **parameters):
+    """Fit with starts that are tried on a sample of the rows."""
+    model = MMPCA(**{"n_clusters": 4, "n_topics": 3, "n_init": 2, "random_state": 0} | parameters)
+    return model.fit_rows(
+        LocalRows(as_counts(X)),
+        attributes={"n_features_in_": X.shape[1]},
+        callback=callback,
+        checkpoint=checkpoint,
+        sample_size=sample_size,
+    )
 
-    def record(n_threads):
-        used.append(n_threads)
-        return threads(n_threads)
 
-    monkeypatch.setattr(starts, "threads", record)
-    MMPCA(4, 3, n_init=n_init, n_jobs=n_jobs, random_state=0).fit(X)
-    assert used == [expected] * n_init
+def test_the_best_start_on_a_sample_is_extended_to_all_rows(data, X, scratch_bound, same_fit):
+    stages = {}
+    model = fit_sampled(X, topics=data.topics, callback=lambda now: stages.setdefault(now.stage, now) and None)
+    assert list(stages) == ["shares", "starts", "extension", "search", "refit", "dispersion", "done"]
+    assert [report.kind for report in model.starts_] == ["kmeans", "random", "sample"]
+    assert model.bound_ == model.starts_[-1].bound
+    assert model.bound_ == pytest.approx(scratch_bound(X, model.labels_, beta=data.topics), rel=1e-12)
+    assert model.converged_
+    assert adjusted_rand_score(data.labels, model.labels_) > 0.7
+    same_fit(model, fit_sampled(X, topics=data.topics, n_jobs=2))
+
+
+def test_given_labels_of_many_rows_are_searched_directly(data, X):
+    model = fit_sampled(X, topics=data.topics, start=data.labels)
+    assert [report.kind for report in model.starts_] == ["given"]
+    assert len(model.labels_) == 80
+
+
+@pytest.mark.parametrize("algorithm", ["exact", "cvem"])
+def test_only_the_greedy_algorithm_samples(data, X, algorithm, same_fit):
+    plain = MMPCA(4, 3, topics=data.topics, n_init=2, algorithm=algorithm, random_state=0).fit(X)
+    same_fit(fit_sampled(X, topics=data.topics, algorithm=algorithm), plain)
+
+
+def test_an_interruption_on_the_sample_leaves_labels_of_all_rows_to_resume_from(data, X, tmp_path):
+    options = {"topics": data.topics, "checkpoint": tmp_path / "kept.npz"}
+    with pytest.warns(InterruptedSearchWarning):
+        model = fit_sampled(X, callback=lambda now: now.epoch > 0, **options)
+    assert [report.kind for report in model.starts_] == ["kmeans", "sample"]
+    assert (model.converged_, model.n_epochs_) == (False, 0)
+    assert set(model.labels_) == {0, 1, 2, 3}
+    assert adjusted_rand_score(data.labels, model.labels_) > 0.5
+    again = fit_sampled(X, **options)
+    assert [report.kind for report in again.starts_] == ["checkpoint"]
+    assert again.converged_
+    assert again.bound_ >= model.bound_
+
+
+def test_an_interruption_of_the_search_over_all_rows_keeps_its_labels(data, X, scratch_bound):
+    with pytest.warns(InterruptedSearchWarning):
+        model = fit_sampled(
+            X, topics=data.topics, start=np.arange(80) % 4, callback=lambda now: now.stage == "search" and now.epoch > 0
+        )
+    assert model.bound_ > model.bound_history_[0]
+    assert_is_usable(model, X, scratch_bound, data.topics)
 
 
 # --- interruption -----------------------------------------------------------------------------------------------
 
 
 class Stop:
-    """A callback that answers, or raises, after some blocks."""
+    """A callback that answers True, or raises an error once, after some blocks of rows."""
 
-    def __init__(self, after, *, raises=None):
-        self.after, self.raises, self.calls = after, raises, []
+    def __init__(self, after, *, error=None):
+        self.after, self.error, self.n_blocks = after, error, 0
 
-    def __call__(self, number, progress):
-        self.calls.append((number, progress))
-        if len(self.calls) == self.after and self.raises is not None:
-            raise self.raises
-        return len(self.calls) >= self.after
+    def __call__(self, progress):
+        self.n_blocks += progress.epoch > 0
+        if self.error is not None and self.n_blocks == self.after:
+            self.n_blocks += 1
+            raise self.error
+        return self.error is None and self.n_blocks >= self.after
 
 
-def searching(data, algorithm, n_jobs):
-    return MMPCA(4, 3, topics=data.topics, start="random", n_init=5, algorithm=algorithm, n_jobs=n_jobs, random_state=0)
+def random_starts(data, **parameters):
+    return MMPCA(4, 3, topics=data.topics, start="random", n_init=5, random_state=0, **parameters)
 
 
 def assert_is_usable(model, X, scratch_bound, beta):
@@ -280,20 +365,6 @@ def assert_is_usable(model, X, scratch_bound, beta):
     np.testing.assert_allclose(model.transform(X).sum(axis=1), 1)
 
 
-def test_the_callback_learns_the_number_of_the_start_and_its_progress(data, X):
-    watch = Stop(after=10**9)
-    model = MMPCA(4, 3, topics=data.topics, n_init=3, random_state=0).fit(X, callback=watch)
-    assert sorted({number for number, _ in watch.calls}) == [0, 1, 2]
-    for number in range(3):
-        own = [progress for n, progress in watch.calls if n == number]
-        assert [progress.epoch for progress in own] == sorted(progress.epoch for progress in own)
-        assert own[0].epoch == 1
-        assert own[0].n_rows == 80
-        assert 0 < own[0].n_done <= 80
-        assert (np.diff([progress.bound for progress in own]) >= 0).all()
-    assert model.bound_ >= max(progress.bound for _, progress in watch.calls)
-
-
 @pytest.mark.parametrize("algorithm", ["greedy", "exact", "cvem"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("after", [1, 4])
@@ -301,12 +372,10 @@ def test_a_true_answer_of_the_callback_stops_the_search_and_keeps_the_best_state
     data, X, algorithm, n_jobs, after, scratch_bound
 ):
     stop = Stop(after)
-    model = MMPCA(
-        4, 3, topics=data.topics, start="random", n_init=5, algorithm=algorithm, n_jobs=n_jobs, random_state=0
-    )
-    with pytest.warns(InterruptedSearchWarning, match=r"after [12] of its starts had begun; the best state so far"):
+    model = random_starts(data, algorithm=algorithm, n_jobs=n_jobs)
+    with pytest.warns(InterruptedSearchWarning):
         model.fit(X, callback=stop)
-    assert len(stop.calls) <= after + 3  # searches beside it end their block
+    assert stop.n_blocks <= after + 3  # parallel searches finish their block
     assert_is_usable(model, X, scratch_bound, data.topics)
     assert model.bound_ > model.bound_history_[0]
 
@@ -314,124 +383,139 @@ def test_a_true_answer_of_the_callback_stops_the_search_and_keeps_the_best_state
 @pytest.mark.parametrize("algorithm", ["greedy", "exact", "cvem"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_ctrl_c_in_the_search_keeps_the_best_state(data, X, algorithm, n_jobs, scratch_bound):
-    stop = Stop(3, raises=KeyboardInterrupt)
-    model = MMPCA(
-        4, 3, topics=data.topics, start="random", n_init=5, algorithm=algorithm, n_jobs=n_jobs, random_state=0
-    )
-    with pytest.warns(InterruptedSearchWarning, match="converged_ tells whether it is a maximum"):
-        model.fit(X, callback=stop)
+    model = random_starts(data, algorithm=algorithm, n_jobs=n_jobs)
+    with pytest.warns(InterruptedSearchWarning):
+        model.fit(X, callback=Stop(3, error=KeyboardInterrupt))
     assert_is_usable(model, X, scratch_bound, data.topics)
 
 
-def test_clusters_begin_near_the_shares_of_their_rows_and_end_where_they_would(data, X):
-    rows, labels = as_counts(X), data.labels.astype(np.int32)
-    shares = topic_shares(rows, data.topics, prior=1.0)
-    task = starts.Task(rows, data.topics, 1.0, 4, "greedy", 50, 1e-10, shares=shares)
-    gamma = starts.first_gamma(task, starts.Start("kmeans", 0), labels)
-    common = {"n_clusters": 4, "beta": data.topics, "alpha": 1.0}
-    cold = engine.build(rows, labels, **common)
-    warm = engine.build_at(Here(rows), labels, **common, gamma=gamma)
-    np.testing.assert_allclose(gamma.sum(axis=1), cold.gamma.sum(axis=1))
-    assert np.abs(gamma - cold.gamma).max() < 0.2 * cold.gamma.max()
-    np.testing.assert_allclose(warm.gamma, cold.gamma, rtol=1e-6)
-    assert starts.first_gamma(task, starts.Start("random", 0), labels) is None
-    assert starts.first_gamma(task._replace(alpha=0.5), starts.Start("kmeans", 0), labels) is None
+def test_vbem_is_interrupted_after_an_epoch(data, X):
+    for stop in (Stop(2), Stop(2, error=KeyboardInterrupt)):
+        model = random_starts(data, algorithm="vbem")
+        with pytest.warns(InterruptedSearchWarning):
+            model.fit(X, callback=stop)
+        assert model.converged_ is False
+        assert model.n_epochs_ <= 2
 
 
-def test_starts_that_are_done_survive_an_interruption_of_those_elsewhere():
-    class Elsewhere:
-        is_here, n_asked = False, 0
-
-        def keep(self, value):
-            return value
-
-        def several(self, call, asked):
-            self.n_asked += len(asked)
-            if self.n_asked > 2:
-                raise KeyboardInterrupt
-            return [Searched([SimpleNamespace(bound=float(number))], False) for number in range(len(asked))]
-
-    planned = [starts.Start("random", seed) for seed in range(5)]
-    found = _try(Elsewhere(), np.arange(9), None, planned, 1, Watch())
-    assert [outcome.bound for outcome in found.outcomes] == [0.0, 1.0]
-    assert found.is_interrupted
-    with pytest.raises(KeyboardInterrupt):
-        _try(Elsewhere(), np.arange(9), None, planned, 2, Watch())
-
-
-def test_an_interruption_while_starts_are_tried_on_some_rows_leaves_labels_of_all(data, X, monkeypatch, tmp_path):
-    monkeypatch.setattr("mmpca.model.searching.SAMPLED_ROWS", X.shape[0] // 2)
-    model = MMPCA(4, 3, topics=data.topics, random_state=0)
+@pytest.mark.parametrize("stage", ["topics", "shares", "starts"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_request_to_stop_before_the_search_still_leaves_a_model(X, stage, n_jobs):
+    model = MMPCA(4, 3, n_init=3, n_jobs=n_jobs, random_state=0)
     with pytest.warns(InterruptedSearchWarning):
-        model.fit(X, callback=lambda number, progress: True, checkpoint=tmp_path / "kept")
-    assert [report.kind for report in model.starts_][1:] == ["sample"]
-    assert not model.converged_
-    assert model.n_epochs_ == 0
-    assert set(model.labels_) == {0, 1, 2, 3}
-    assert adjusted_rand_score(data.labels, model.labels_) > 0.5
-    again = MMPCA(4, 3, topics=data.topics, random_state=0).fit(X, checkpoint=tmp_path / "kept")
-    assert [report.kind for report in again.starts_] == ["checkpoint"]
-    assert again.converged_
+        model.fit(X, callback=lambda now: now.stage == stage)
+    assert model.converged_ is False
+    assert len(model.starts_) == 1
+    assert model.n_epochs_ == 1
+    assert model.predict(X).shape == (80,)
 
 
-def test_the_best_of_the_finished_starts_survives_a_later_interruption(data, X):
-    class InThirdStart:
-        def __call__(self, number, progress):
-            return number == 2
+@pytest.mark.parametrize("stage", ["topics", "shares", "starts"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ctrl_c_before_anything_is_found_is_raised_and_leaves_the_model_unfitted(X, stage, n_jobs, attributes_of):
+    def interrupt(progress):
+        if progress.stage == stage:
+            raise KeyboardInterrupt
 
+    model = MMPCA(4, 3, n_init=3, n_jobs=n_jobs, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, callback=interrupt)
+    assert attributes_of(model) == {}
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ctrl_c_between_two_searches_keeps_those_that_had_begun(data, X, n_jobs):
+    n_raised = 0
+
+    def interrupt(progress):
+        nonlocal n_raised
+        if progress.stage == "starts" and progress.n_done == 1 and progress.epoch == 0 and not n_raised:
+            n_raised += 1
+            raise KeyboardInterrupt
+
+    whole = MMPCA(4, 3, topics=data.topics, n_init=1, random_state=0).fit(X)
+    model = MMPCA(4, 3, topics=data.topics, n_init=4, n_jobs=n_jobs, random_state=0)
+    with pytest.warns(InterruptedSearchWarning):
+        model.fit(X, callback=interrupt)
+    assert n_raised == 1
+    assert model.starts_[0].bound == whole.bound_
+    assert model.bound_ >= whole.bound_
+    seeds = [report.seed for report in model.starts_]
+    assert len(set(seeds)) == len(seeds)  # none is kept twice
+    assert n_jobs > 1 or len(seeds) == 1
+
+
+def test_the_best_finished_start_survives_a_later_interruption(data, X):
     whole = MMPCA(4, 3, topics=data.topics, n_init=2, random_state=0).fit(X)
     model = MMPCA(4, 3, topics=data.topics, n_init=6, random_state=0)
-    with pytest.warns(InterruptedSearchWarning, match="after 3 of its starts"):
-        model.fit(X, callback=InThirdStart())
+    with pytest.warns(InterruptedSearchWarning):
+        model.fit(X, callback=lambda now: now.start == 3)
+    assert len(model.starts_) == 3
     assert model.bound_ == whole.bound_
     np.testing.assert_array_equal(model.labels_, whole.labels_)
     assert model.converged_
 
 
-def test_an_error_in_the_callback_is_not_swallowed(X):
-    for n_jobs in (1, 2):
-        with pytest.raises(ZeroDivisionError):
-            MMPCA(4, 3, n_init=3, n_jobs=n_jobs).fit(X, callback=Stop(2, raises=ZeroDivisionError))
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_error_in_the_callback_is_raised(data, X, n_jobs):
+    with pytest.raises(ZeroDivisionError):
+        random_starts(data, n_jobs=n_jobs).fit(X, callback=Stop(2, error=ZeroDivisionError))
 
 
-def press(*_, **__):
-    raise KeyboardInterrupt
+def test_ctrl_c_while_topics_are_refitted_keeps_those_of_the_search(data, X):
+    def interrupt(progress):
+        if progress.stage == "refit":
+            raise KeyboardInterrupt
 
-
-def test_ctrl_c_in_the_last_step_leaves_the_topics_that_the_search_used(data, X, monkeypatch):
     whole = MMPCA(4, 3, topics=data.topics, n_init=1, random_state=0, refit_topics=False).fit(X)
-    monkeypatch.setattr(estimator, "refit_topics", press)
     model = MMPCA(4, 3, topics=data.topics, n_init=1, random_state=0)
     with pytest.warns(InterruptedSearchWarning):
-        model.fit(X)
+        model.fit(X, callback=interrupt)
     np.testing.assert_array_equal(model.components_, whole.components_)
     assert (model.bound_, model.refit_bound_) == (whole.bound_, whole.bound_)
     assert model.converged_
 
 
-def test_ctrl_c_before_the_first_search_leaves_the_model_as_it_was(X, attributes_of, monkeypatch):
-    monkeypatch.setattr(starts, "draw_labels", press)
-    model = MMPCA(4, 3, n_init=1, random_state=0)
+class Workers:
+    """A backend whose workers find ever better bounds, until Ctrl-C interrupts them."""
+
+    is_local, n_rows = False, 9
+
+    def __init__(self, n_found):
+        self.n_found, self.n_asked = n_found, 0
+
+    def broadcast(self, value):
+        return value
+
+    def map(self, call, tasks):
+        first, self.n_asked = self.n_asked, self.n_asked + len(tasks)
+        if self.n_asked > self.n_found:
+            raise KeyboardInterrupt
+        return [SimpleNamespace(bound=float(number)) for number in range(first, self.n_asked)]
+
+
+def search_on_workers(n_found, patience, monitor):
+    planned = [starts.Start("random", seed) for seed in range(5)]
+    options = OPTIONS._replace(patience=patience)
+    return starts.search_from_starts(Workers(n_found), None, planned, options, seed=0, monitor=monitor)
+
+
+def test_starts_that_workers_have_finished_survive_ctrl_c():
+    monitor = Monitor()
+    assert [outcome.bound for outcome in search_on_workers(2, 1, monitor)] == [0.0, 1.0]
+    assert monitor.is_stopped
     with pytest.raises(KeyboardInterrupt):
-        model.fit(X)
-    assert attributes_of(model).keys() <= {"n_features_in_"}
+        search_on_workers(2, 2, Monitor())  # none is finished: three are asked for at first
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_ctrl_c_between_two_searches_keeps_the_first(data, X, monkeypatch, n_jobs):
-    whole = MMPCA(4, 3, topics=data.topics, n_init=1, random_state=0).fit(X)
-    draw = starts.draw_labels
-    monkeypatch.setattr(starts, "draw_labels", lambda *a: press() if a[1].kind == "random" else draw(*a))
-    model = MMPCA(4, 3, topics=data.topics, n_init=2, n_jobs=n_jobs, random_state=0)
-    with pytest.warns(InterruptedSearchWarning, match="after 1 of its starts"):
-        model.fit(X)
-    assert model.bound_ == whole.bound_
+def test_a_request_to_stop_ends_the_search_on_workers_after_the_first_starts():
+    monitor = Monitor(lambda progress: True)
+    assert [outcome.bound for outcome in search_on_workers(5, 1, monitor)] == [0.0, 1.0]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT to send to a process")
-@pytest.mark.parametrize("n_jobs", [2])
-def test_a_real_ctrl_c_ends_all_threads_and_the_process_goes_on(n_jobs):
-    script = textwrap.dedent(f"""
+def test_a_real_ctrl_c_ends_all_threads_and_the_process_continues():
+    script = textwrap.dedent("""
         import os, signal, warnings
         import numpy as np
         from mmpca import MMPCA
@@ -441,28 +525,26 @@ def test_a_real_ctrl_c_ends_all_threads_and_the_process_goes_on(n_jobs):
         topics = sparse_topics(8, 2000, random_state=0)
         theta = np.random.default_rng(0).dirichlet(np.ones(8), size=20)
         data = simulate_mmpca(6000, topics=topics, cluster_topics=theta, lengths=60, random_state=0)
-        n_calls = 0
+        n_blocks = 0
 
-        def interrupt(number, progress):
-            global n_calls
-            n_calls += 1
-            if n_calls == 1:
+        def interrupt(progress):
+            global n_blocks
+            n_blocks += progress.epoch > 0
+            if progress.epoch > 0 and n_blocks == 1:
                 os.kill(os.getpid(), signal.SIGINT)
 
-        model = MMPCA(20, 8, topics=topics, start="random", n_init=4, n_jobs={n_jobs}, random_state=0)
+        model = MMPCA(20, 8, topics=topics, start="random", n_init=4, n_jobs=2, random_state=0)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.fit(data.X, callback=interrupt)
         assert [w.category for w in caught] == [InterruptedSearchWarning], caught
         assert not model.converged_
-        assert n_calls < 100, n_calls  # a whole search has some 200 blocks
+        assert n_blocks < 100, n_blocks  # a complete search has about 200
         assert len(np.unique(model.labels_)) == 20
         assert len(model.predict(data.X)) == 6000
-        print("kept a fitted model with bound", model.bound_)
+        print("kept a fitted model")
     """)
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, env=os.environ, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=os.environ, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("kept a fitted model with bound -")
+    assert done.stdout == "kept a fitted model\n"
     assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""Pictures that tests compare: small, and without words, whose fonts differ from machine to machine."""
+"""Compare figures with stored pictures: small ones without text, because fonts differ between machines."""
 
 import os
 from pathlib import Path
@@ -12,14 +12,14 @@ from matplotlib.text import Text
 from PIL import Image
 
 BASELINE = Path(__file__).with_name("baseline")
-WRITE = "MMPCA_WRITE_BASELINE"  # set to 1, tests write what they would compare with: look at it before a commit
-SIZE, DPI, COARSE = (4.0, 3.0), 60, 3  # inches, pixels an inch, and pixels that are averaged
-MOST_DIFFERENT, LEAST_SEEN = 0.08, 24  # share of the averaged pixels with ink that may differ by so much of 255
+WRITE = "MMPCA_WRITE_BASELINE"  # if set to 1, tests overwrite the baseline; review it before committing
+SIZE, DPI, COARSE = (4.0, 3.0), 60, 3  # inches, pixels per inch, and side of the blocks of pixels that are averaged
+MOST_DIFFERENT, LEAST_SEEN = 0.08, 24  # share of non-blank pixels that may differ; smallest visible difference of 255
 
 
 @pytest.fixture(autouse=True)
 def plain_style():
-    """Draw as a fresh matplotlib would, and forget the figures."""
+    """Draw with matplotlib's default style, and close all figures afterwards."""
     with mpl.rc_context():
         mpl.rcdefaults()
         yield
@@ -27,9 +27,9 @@ def plain_style():
 
 
 def pixels(figure):
-    """Return a figure of the usual size without its words as averaged pixels, (height, width, 3)."""
+    """Return a figure without its text as averaged pixels, (height, width, 3)."""
     for legend in figure.findobj(Legend):
-        legend.set_visible(False)  # its place goes by the width of words
+        legend.set_visible(False)  # its position depends on the width of the text
     for text in figure.findobj(Text):
         text.set_alpha(0.0)
         if text.get_bbox_patch() is not None:
@@ -43,14 +43,14 @@ def pixels(figure):
 
 
 def share_different(one, other):
-    """Return the share of the pixels with ink in either picture that a reader would see as different."""
+    """Return the share of the non-blank pixels that visibly differ."""
     has_ink = np.minimum(one, other).min(axis=2) < 255 - LEAST_SEEN
     return float((np.abs(one - other).max(axis=2) > LEAST_SEEN).sum() / has_ink.sum())
 
 
 @pytest.fixture
 def canvas():
-    """Return axes whose place on the figure no font can change."""
+    """Return axes whose position does not depend on fonts."""
     return plt.figure(figsize=SIZE).add_axes((0.12, 0.12, 0.8, 0.8))
 
 
@@ -71,5 +71,5 @@ def assert_looks_like():
 
 @pytest.fixture
 def difference():
-    """Return a function that tells how different two figures are."""
+    """Return a function that measures how different two figures are."""
     return lambda one, other: share_different(pixels(one), pixels(other))

@@ -1,4 +1,4 @@
-"""Figures look as they did when somebody last looked at them."""
+"""Figures look like the reviewed pictures in the folder `baseline`."""
 
 from types import SimpleNamespace
 
@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from mmpca import plots
-from mmpca.engine import MergePath
-from mmpca.model.starts import StartReport
-from mmpca.plots.style import COLOURS
+from mmpca.plots.style import COLORS
 
 RNG = np.random.default_rng(0)
 SHARES = np.array([[0.7, 0.2, 0.1, 0.0], [0.1, 0.6, 0.2, 0.1], [0.2, 0.1, 0.1, 0.6]])
@@ -20,11 +18,11 @@ RESULTS = {
     "predictive": np.array([-900.0, -300.0, -310.0, -200.0, -100.0, -104.0, -260.0, -130.0, -118.0]),
 }
 REFITS = np.array([[0.95, 0.7, 0.3], [0.9, 0.8, 0.5], [1.0, 0.65, 0.4], [0.92, 0.75, np.nan]])
-PATH = MergePath(np.array([[0, 2, 5.0, 2], [1, 3, 9.0, 3]]), np.array([-30.0, -26.0, -21.0]))
+PATH = SimpleNamespace(linkage=np.array([[0, 2, 5.0, 2], [1, 3, 9.0, 3]]), bounds=np.array([-30.0, -26.0, -21.0]))
 
 
 class Fitted(SimpleNamespace):
-    """As much of a fitted model as the figures need."""
+    """The attributes of a fitted model that the figures use."""
 
     def transform(self, X):
         return X
@@ -40,12 +38,12 @@ def fitted():
         cluster_topics_=SHARES,
         components_=np.array([[5, 4, 3, 2, 1, 0], [3, 3, 0, 0, 9, 1], [1, 1, 1, 1, 1, 9], [8, 0, 6, 0, 4, 0]]) / 20,
         bound_history_=np.array([-300.0, -150.0, -120.0, -118.0]),
-        starts_=[StartReport("random", 1, bound, 3, True, 0.1) for bound in (-118.0, -140.0, -119.0)],
+        starts_=[SimpleNamespace(bound=bound, n_epochs=3) for bound in (-118.0, -140.0, -119.0)],
     )
 
 
 def rows(n_topics):
-    """Return topic shares of rows around those of their clusters."""
+    """Return topic shares of rows, scattered around those of their clusters."""
     means = SHARES[:, :n_topics] + 0.05
     noisy = np.array([np.random.default_rng(i).dirichlet(60 * means[q]) for i, q in enumerate(LABELS)])
     return noisy / noisy.sum(axis=1, keepdims=True)
@@ -70,22 +68,20 @@ PICTURES = {
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_a_figure_looks_as_it_did(name, canvas, assert_looks_like):
+def test_a_figure_looks_like_its_baseline(name, canvas, assert_looks_like):
     assert_looks_like(PICTURES[name](canvas).figure, name)
 
 
-def test_topics_beside_each_other_look_as_they_did(assert_looks_like):
+def test_panels_of_topics_look_like_their_baseline(assert_looks_like):
     assert_looks_like(plots.topics(fitted(), n_features=4, figure=plt.figure(figsize=(4.0, 3.0))), "topics")
 
 
-def test_every_function_has_its_picture():
+def test_every_function_has_a_baseline():
     drawn = {name for name in plots.__all__ if any(picture.startswith(name) for picture in [*PICTURES, "topics"])}
-    # Those of experiments draw many results at once, and have tests of their own.
-    wanted = {name for name in plots.__all__ if not getattr(plots, name).__module__.endswith(".experiments")}
-    assert drawn == wanted
+    assert drawn == set(plots.__all__)
 
 
-def test_another_result_would_look_different(difference):
+def test_a_different_result_looks_different(difference):
     def draw(values):
         ax = plt.figure(figsize=(4.0, 3.0)).add_axes((0.12, 0.12, 0.8, 0.8))
         return plots.stability(values, ax=ax).figure
@@ -95,7 +91,7 @@ def test_another_result_would_look_different(difference):
 
 
 def seen_by(hexadecimal, blindness):
-    """Return a colour as a reader sees it who lacks a kind of cone, in linear RGB (Machado et al. 2009, severity 1)."""
+    """Return a color as a color-blind reader sees it, in linear RGB (Machado et al. 2009, severity 1)."""
     matrices = {
         "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
         "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
@@ -106,8 +102,8 @@ def seen_by(hexadecimal, blindness):
 
 
 @pytest.mark.parametrize("blindness", ["protan", "deutan"])
-def test_colours_of_clusters_differ_for_the_colour_blind(blindness):
-    seen = [seen_by(colour, blindness) ** (1 / 2.2) for colour in COLOURS]
+def test_cluster_colors_differ_for_color_blind_readers(blindness):
+    seen = [seen_by(color, blindness) ** (1 / 2.2) for color in COLORS]
     for i, one in enumerate(seen):
         for other in seen[:i]:
             assert np.linalg.norm(one - other) > 0.12

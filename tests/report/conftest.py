@@ -1,4 +1,4 @@
-"""A small model with all that a report can be given, and two ways to read the page: as text, and in a real browser."""
+"""A small fitted model, and two ways to read its page: as text, and in a real browser."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ from mmpca import MMPCA
 from mmpca.report import write_report
 from mmpca.simulate import paper_design
 
-# Names of strangers: markup, quotes, marks of direction, very long, beyond the basic plane, broken.
+# Names that try to break the page: markup, quotes, direction marks, huge, emoji, invalid characters.
 HOSTILE = [
     "<script>alert(1)</script>",
     "</script><script>alert(1)</script>",
@@ -42,7 +42,7 @@ VOID = {"meta", "input", "link", "br", "img"}
 
 
 class Element(NamedTuple):
-    """A start tag, with the tags around it and the text inside."""
+    """A start tag with its enclosing tags and its text."""
 
     tag: str
     attributes: dict
@@ -55,7 +55,7 @@ class Element(NamedTuple):
 
 
 class Page(HTMLParser):
-    """The elements of a page; tags have to be closed in the order in which they were opened."""
+    """The elements of a page, whose tags must be properly nested."""
 
     def __init__(self, source):
         super().__init__()
@@ -85,7 +85,7 @@ class Page(HTMLParser):
             element.text.append(data)
 
     def find(self, tag=None, **wanted):
-        """Return the elements with a tag and attributes; `klass` stands for one of the classes."""
+        """Return the elements with a tag and attributes; `klass` is one of their classes."""
         klass = wanted.pop("klass", None)
         return [
             element
@@ -122,7 +122,7 @@ def read_page():
 
 @pytest.fixture(scope="session")
 def full_path(study, tmp_path_factory):
-    """Return a page with all that a report can be given."""
+    """Write a page that uses every option of a report."""
     path = tmp_path_factory.mktemp("report") / "report.html"
     names = [f"letter {i}" for i in range(120)]
     texts = [f"the text of letter {i}" for i in range(120)]
@@ -139,7 +139,7 @@ def hostile_names():
 
 @pytest.fixture(scope="session")
 def hostile_path(study, tmp_path_factory):
-    """Return a page all of whose names and texts are hostile."""
+    """Write a page whose names and texts are all hostile."""
     names = (HOSTILE * 10)[:120]
     honest = study.model.feature_names_in_
     study.model.feature_names_in_ = np.array((HOSTILE * (len(honest) // len(HOSTILE) + 1))[: len(honest)], dtype=object)
@@ -151,69 +151,79 @@ def hostile_path(study, tmp_path_factory):
 
 
 class Window:
-    """A page in a real browser: what it shows, says and asks the network for."""
+    """A page in a real browser: its elements, console messages and network requests."""
 
     def __init__(self, driver):
         self.driver = driver
 
     def open(self, page, *, width=1280, is_dark=False):
-        """Open a file or an address in a window of so many pixels."""
+        """Open a file or an address in a window of this width in pixels."""
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}]
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
         self.driver.get("about:blank")
-        self._log("browser"), self._log("performance")  # of pages before
+        self._log("browser"), self._log("performance")  # discard those of earlier pages
         self.driver.get(page if isinstance(page, str) else page.as_uri())
         return self
 
     def run(self, script, *arguments):
-        """Return what a piece of JavaScript returns."""
+        """Run JavaScript and return its result."""
         return self.driver.execute_script(script, *arguments)
 
     def find(self, selector):
-        """Return the elements that a selector of CSS means."""
+        """Return the elements that match a CSS selector."""
         return self.driver.find_elements("css selector", selector)
 
     def shown(self, selector):
-        """Return the texts of those elements that can be seen."""
+        """Return the texts of the visible elements."""
         return [element.text for element in self.find(selector) if element.is_displayed()]
 
+    def visible(self, attribute, selector):
+        """Return an attribute of the visible elements."""
+        return [element.get_attribute(attribute) for element in self.find(selector) if element.is_displayed()]
+
+    def texts(self, selector):
+        """Return the texts of all elements, visible or not."""
+        return self.run(
+            "return [...document.querySelectorAll(arguments[0])].map((part) => part.textContent.trim())", selector
+        )
+
     def click(self, selector):
-        """Click on the first of the elements."""
+        """Click the first matching element."""
         self.find(selector)[0].click()
 
     def follow(self, selector):
-        """Click on what leads to another page, and wait until that is there."""
+        """Click an element that leads to another page, and wait until that page is loaded."""
         from selenium.webdriver.support.expected_conditions import staleness_of
         from selenium.webdriver.support.wait import WebDriverWait
 
         before = self.find("html")[0]
         self.click(selector)
-        waiting = WebDriverWait(self.driver, 30)
-        waiting.until(staleness_of(before))
-        waiting.until(lambda driver: driver.execute_script("return document.readyState") == "complete")
+        wait = WebDriverWait(self.driver, 600)
+        wait.until(staleness_of(before))
+        wait.until(lambda driver: driver.execute_script("return document.readyState") == "complete")
 
     def press(self, *keys):
-        """Press keys, one after the other, wherever the focus is."""
+        """Press keys one after the other in the focused element."""
         for key in keys:
             self.driver.switch_to.active_element.send_keys(key)
 
     def messages(self):
-        """Return all that the console was told since the page was opened."""
+        """Return the console messages since the page was opened."""
         return [entry["message"] for entry in self._log("browser")]
 
     def requests(self):
-        """Return the addresses that were asked for since the page was opened."""
+        """Return the addresses requested since the page was opened."""
         events = [json.loads(entry["message"])["message"] for entry in self._log("performance")]
         return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
 
-    def faults(self):
-        """Return what is cut off, spills, overlaps or scrolls sideways."""
+    def layout_errors(self):
+        """Return the elements that are cut off, spill over, overlap or scroll sideways."""
         return self.run(Path(__file__).with_name("geometry.js").read_text(encoding="utf-8"))
 
     def pdf(self):
-        """Return the page as it is printed."""
+        """Return the printed page."""
         printed = self.driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})
         return base64.b64decode(printed["data"])
 
@@ -222,7 +232,7 @@ class Window:
 
 
 def found_or_skipped(program):
-    """Return the path of a program; without it these tests are skipped, but for continuous integration."""
+    """Return the path of a program; if it is missing, skip the test, or fail it in continuous integration."""
     path = shutil.which(program)
     if path is None:
         reason = f"tests in a real browser need {program}: apt-get install chromium chromium-driver npm"
@@ -232,25 +242,25 @@ def found_or_skipped(program):
 
 @pytest.fixture(scope="session")
 def window():
-    """Start chromium without a screen; its pages share nothing."""
+    """Start headless Chromium once for all tests."""
     binary, chromedriver = found_or_skipped("chromium"), found_or_skipped("chromedriver")
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
     options.binary_location = binary
-    # Root in a container has no sandbox and little shared memory.
+    # In a container, root has no sandbox and little shared memory.
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(chromedriver))
-    driver.set_script_timeout(300)  # a busy machine is no fault of the page
+    driver.set_script_timeout(300)  # the machine may be busy
     yield Window(driver)
     driver.quit()
 
 
 @pytest.fixture(scope="session")
 def axe(tmp_path_factory):
-    """Return the script of axe-core, fetched for these tests alone."""
+    """Download axe-core and return its script."""
     npm = found_or_skipped("npm")
     folder = tmp_path_factory.mktemp("axe")
     subprocess.run([npm, "pack", "--silent", "axe-core@4.10.3"], cwd=folder, check=True, stdout=subprocess.DEVNULL)

@@ -1,14 +1,14 @@
-// Returns what a reader would see as broken: sideways scrolling, text that is cut off or spills, things on top of each other.
-const faults = [];
-const SLACK = 1.5; // pixels; glyphs may stand out of their line by less
+// Return layout errors: sideways scrolling, text that is cut off or spills over, overlapping elements.
+const errors = [];
+const SLACK = 1.5; // pixels by which glyphs may leave their line
 const root = document.documentElement;
 const say = (what, node) => {
   const element = node.nodeType === 1 ? node : node.parentElement;
   const place = element.closest("[id]");
-  faults.push(`${what}: <${element.tagName.toLowerCase()}> in #${place ? place.id : "?"}: ${node.textContent.trim().slice(0, 60)}`);
+  errors.push(`${what}: <${element.tagName.toLowerCase()}> in #${place ? place.id : "?"}: ${node.textContent.trim().slice(0, 60)}`);
 };
 
-if (root.scrollWidth > root.clientWidth) faults.push(`the page scrolls sideways: ${root.scrollWidth} > ${root.clientWidth}`);
+if (root.scrollWidth > root.clientWidth) errors.push(`the page scrolls sideways: ${root.scrollWidth} > ${root.clientWidth}`);
 
 const isSkipped = (element) => element.closest(".unseen, .skip, #tip, .now, script, style, title") !== null;
 const isShortened = (style) => style.textOverflow === "ellipsis" || (style.webkitLineClamp && style.webkitLineClamp !== "none");
@@ -23,7 +23,7 @@ function checkText(node, rects) {
   let isFirstBlock = true;
   for (let around = node.parentElement; around && around !== root; around = around.parentElement) {
     const style = getComputedStyle(around);
-    if (scrolls(style) || isShortened(style)) return; // within reach, or shortened on purpose
+    if (scrolls(style) || isShortened(style)) return; // reachable by scrolling, or shortened on purpose
     if (style.display === "inline" || around instanceof SVGElement) continue;
     const outer = around.getBoundingClientRect();
     const isOut = box[0] < outer.left - SLACK || box[1] > outer.right + SLACK;
@@ -88,8 +88,8 @@ for (const parent of document.querySelectorAll("body, body *:not(svg, svg *)")) 
     .filter(({ rect }) => rect.width > 0 && rect.height > 0);
   for (let i = 0; i < children.length; i++) {
     for (let j = i + 1; j < Math.min(i + 6, children.length); j++) {
-      if (isOverlap(children[i].rect, children[j].rect, SLACK)) say("neighbours overlap", children[j].child);
+      if (isOverlap(children[i].rect, children[j].rect, SLACK)) say("neighbors overlap", children[j].child);
     }
   }
 }
-return [...new Set(faults)];
+return [...new Set(errors)];

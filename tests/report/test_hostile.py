@@ -1,4 +1,4 @@
-"""Names and texts of strangers are shown, never obeyed."""
+"""Names and texts from the data are shown as text and never become markup."""
 
 import json
 
@@ -21,25 +21,25 @@ def test_no_name_becomes_an_element_or_an_attribute(hostile_page, study, read_pa
     assert {name for element in hostile_page.elements for name in element.attributes} == known
 
 
-def test_names_are_shown_as_they_are(hostile_page, hostile_names):
-    told = {element.words for element in hostile_page.find("bdi")}
-    assert {name for name in hostile_names if len(name) < 60 and name.isprintable() and name} <= told
+def test_names_are_shown_unchanged(hostile_page, hostile_names):
+    shown = {element.words for element in hostile_page.find("bdi")}
+    assert {name for name in hostile_names if len(name) < 60 and name.isprintable() and name} <= shown
     assert hostile_page.find("title")[0].words == hostile_names[1]
 
 
-def test_long_names_are_cut_and_broken_characters_replaced(hostile_page):
-    told = {element.words for element in hostile_page.find("bdi")}
-    assert "a" * 79 + "…" in told
+def test_long_names_are_shortened_and_invalid_characters_replaced(hostile_page):
+    shown = {element.words for element in hostile_page.find("bdi")}
+    assert "a" * 79 + "…" in shown
     assert "a" * 500 not in hostile_page.source
-    assert "nul \N{REPLACEMENT CHARACTER} and \N{REPLACEMENT CHARACTER} half" in told
-    assert "(no name)" in told
+    assert "nul \N{REPLACEMENT CHARACTER} and \N{REPLACEMENT CHARACTER} half" in shown
+    assert "(no name)" in shown
 
 
-def test_marks_of_direction_stay_inside_an_element_that_isolates_them(hostile_page):
+def test_direction_marks_stay_inside_an_isolating_element(hostile_page):
     mark = "\N{RIGHT-TO-LEFT OVERRIDE}"
-    open_marks = [e for e in hostile_page.elements if e.tag == "bdi" and mark in "".join(e.text)]
+    isolated = [e for e in hostile_page.elements if e.tag == "bdi" and mark in "".join(e.text)]
     n_in_data = "".join(hostile_page.part("data").text).count(mark)
-    assert hostile_page.source.count(mark) == len(open_marks) + n_in_data
+    assert hostile_page.source.count(mark) == len(isolated) + n_in_data
 
 
 def test_data_for_the_script_cannot_end_its_element(hostile_page, hostile_names):

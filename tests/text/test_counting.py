@@ -1,4 +1,4 @@
-"""Words are counted as CountVectorizer does it; settings survive JSON; unseen words are passed over and counted."""
+"""Words are counted like CountVectorizer does; settings survive JSON; words outside the vocabulary are counted."""
 
 import json
 
@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.pipeline import make_pipeline
 
-from mmpca import MMPCA
+from mmpca.errors import CountsError
 from mmpca.text import CountTexts
 
 TEXTS = ["The cat sat. The CAT!", "A dog; the café of a dog", "cat and dog don't agree"]
@@ -40,19 +40,19 @@ def test_counts_are_those_of_count_vectorizer(options):
     assert X.dtype == np.int32
 
 
-def test_unseen_words_are_passed_over_and_counted():
+def test_words_outside_the_vocabulary_are_counted():
     counter = CountTexts(stop_words=["the"]).fit(["cat dog"])
     counts = counter.count(["the cat the bird", "", "bird fish a", "dog dog"])
     np.testing.assert_array_equal(counts.X.toarray(), [[1, 0], [0, 0], [0, 0], [0, 2]])
     np.testing.assert_array_equal(counts.n_unseen, [1, 0, 2, 0])
 
 
-def test_stop_words_are_prepared_as_the_texts_are():
+def test_stop_words_are_preprocessed_like_the_texts():
     counter = CountTexts(stop_words=["Don't", "CAFÉ"], strip_accents="unicode").fit(TEXTS)
     assert not {"don", "cafe"} & set(counter.words_)
 
 
-def test_short_words_are_left_out():
+def test_short_words_are_ignored():
     assert set(CountTexts(min_length=4).fit(TEXTS).words_) == {"café", "agree"}
     assert "a" in CountTexts(min_length=1).fit(TEXTS).words_
 
@@ -63,8 +63,8 @@ def test_a_given_vocabulary_keeps_its_order():
     assert counter.get_feature_names_out().tolist() == ["dog", "cat", "bird"]
 
 
-def test_words_that_no_text_can_contain_are_warned_of():
-    with pytest.warns(UserWarning, match=r"2 of 3 words of the vocabulary can never be found, among them 'Cat'"):
+def test_words_that_cannot_be_found_cause_a_warning():
+    with pytest.warns(UserWarning, match="Cat"):
         CountTexts(vocabulary=["dog", "Cat", "x-ray"]).fit(TEXTS)
 
 
@@ -98,51 +98,57 @@ def test_settings_before_the_fit_have_no_words():
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    "changed",
     [
-        ({"token_pattern": "(a+)+"}, "Unknown setting of texts 'token_pattern'"),
-        ({"min_df": 0}, "min_df must be a number of texts of at least 1"),
-        ({"max_df": 1.5}, "max_df must be"),
-        ({"max_df": True}, "max_df must be"),
-        ({"stop_words": "french"}, "stop_words must be"),
-        ({"stop_words": [1]}, "stop_words must be"),
-        ({"ngram_range": [2, 1]}, "ngram_range must be two numbers"),
-        ({"ngram_range": [1, 10**9]}, "ngram_range must be"),
-        ({"vocabulary": ["a", "a"]}, "vocabulary must be a list of at least one word, none repeated"),
-        ({"vocabulary": []}, "vocabulary must be"),
-        ({"strip_accents": "all"}, "strip_accents must be"),
-        ({"lowercase": 1}, "lowercase must be True or False"),
-        ({"min_length": 0}, "min_length must be"),
-        ({"words": ["a", 1]}, "words must be"),
+        {"token_pattern": "(a+)+"},
+        {"min_df": 0},
+        {"max_df": 1.5},
+        {"max_df": True},
+        {"max_df": float("nan")},
+        {"stop_words": "french"},
+        {"stop_words": [1]},
+        {"ngram_range": [2, 1]},
+        {"ngram_range": [1, 10**9]},
+        {"ngram_range": None},
+        {"vocabulary": ["a", "a"]},
+        {"vocabulary": []},
+        {"strip_accents": "all"},
+        {"lowercase": 1},
+        {"min_length": 0},
+        {"words": ["a", 1]},
     ],
+    ids=str,
 )
-def test_settings_that_cannot_be_are_refused(changed, message):
-    with pytest.raises(ValueError, match=message.replace("(", r"\(").replace("+", r"\+")):
+def test_invalid_settings_are_rejected_by_name(changed):
+    with pytest.raises(ValueError, match=next(iter(changed))):
         CountTexts.from_settings(CountTexts().settings() | changed)
 
 
-def test_parameters_are_checked_in_fitting():
-    with pytest.raises(ValueError, match="min_length must be a number of characters"):
+def test_parameters_are_checked_in_fit():
+    with pytest.raises(ValueError, match="min_length"):
         CountTexts(min_length="3").fit(TEXTS)
 
 
-def test_what_is_no_list_of_texts_is_refused():
-    with pytest.raises(ValueError, match=r"a single one\. Put it into a list"):
+def test_input_that_is_not_a_list_of_texts_is_rejected():
+    with pytest.raises(ValueError, match="list"):
         CountTexts().fit("a text")
-    with pytest.raises(TypeError, match="text 1 is None"):
+    with pytest.raises(TypeError, match="text 1 "):
         CountTexts().fit(["a text", None])
-    with pytest.raises(ValueError, match="empty vocabulary"):
+
+
+def test_texts_without_any_words_are_rejected():
+    with pytest.raises(CountsError):
         CountTexts(stop_words="english").fit(["the", "of"])
 
 
 @pytest.mark.parametrize(("least", "most"), [(9, 1.0), (0.9, 0.5), (3, 2), (0.9, 1)])
-def test_limits_that_leave_no_word_are_told(least, most):
-    with pytest.raises(ValueError, match=rf"min_df={least} and max_df={most} leave no word: of 4 texts"):
+def test_limits_that_leave_no_word_are_rejected(least, most):
+    with pytest.raises(CountsError, match=f"min_df={least} and max_df={most} "):
         CountTexts(min_df=least, max_df=most).fit(["sun sea"] * 4)
 
 
 def test_it_is_a_transformer_of_scikit_learn():
     counter = CountTexts(min_df=2, vocabulary=["cat"])
     assert clone(counter).get_params() == counter.get_params()
-    model = make_pipeline(CountTexts(), MMPCA(2, 2, n_init=1, random_state=0)).fit(TEXTS * 5)
-    assert model.predict(["cat cat bird"]).shape == (1,)
+    pipeline = make_pipeline(CountTexts(), TfidfTransformer()).fit(TEXTS)
+    assert pipeline.transform(["cat cat bird"]).shape == (1, len(pipeline[0].words_))

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks of `LDA`. Their data are no counts, so they run twice: see the two tests."""
+"""scikit-learn's checks of `LDA`, on their own data, which are not counts, and on counts made from these."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from sklearn.utils.validation import validate_data
 from mmpca.counts import as_counts
 from mmpca.topics import LDA
 
-NOT_COUNTS = "the check's data are fractional or negative, which LDA refuses"
+NOT_COUNTS = "the data of the check are fractional or negative"
 EXPECTED_FAILURES = dict.fromkeys(
     [
         "check_dict_unchanged",
@@ -45,7 +45,7 @@ EXPECTED_FAILURES = dict.fromkeys(
 
 
 class OnAnyNumbers(LDA):
-    """LDA behind a door that makes counts of the numbers that the checks bring; all else is the estimator's own."""
+    """LDA that first converts any numbers to counts."""
 
     def _counts(self, X, *, reset):
         X = validate_data(self, X, reset=reset, accept_sparse="csr")
@@ -59,7 +59,7 @@ class OnAnyNumbers(LDA):
 
 
 @pytest.mark.filterwarnings("ignore:Estimator's parameters changed:FutureWarning")
-def test_fails_scikit_learns_checks_only_where_their_data_are_no_counts():
+def test_only_checks_whose_data_are_not_counts_fail():
     results = check_estimator(LDA(2), expected_failed_checks=EXPECTED_FAILURES, on_skip=None, on_fail=None)
     failed = {result["check_name"] for result in results if result["status"] in ("xfail", "failed")}
     assert failed == set(EXPECTED_FAILURES)
@@ -67,12 +67,12 @@ def test_fails_scikit_learns_checks_only_where_their_data_are_no_counts():
 
 
 def checks_on_counts():
-    """Yield the checks, but for the one on array API input, which skips itself unless SciPy is told to take any."""
+    """Yield the checks except that of array API input, which is skipped unless SciPy is configured for it."""
     for estimator, check in estimator_checks_generator(OnAnyNumbers(2, n_init=1, max_passes=30)):
         if check.func.__name__ != "check_array_api_input":
             yield pytest.param(estimator, check, id=check.func.__name__)
 
 
 @pytest.mark.parametrize(("estimator", "check"), list(checks_on_counts()))
-def test_passes_scikit_learns_checks_on_counts_made_of_their_data(estimator, check):
+def test_all_checks_pass_on_counts(estimator, check):
     check(estimator)

@@ -1,4 +1,4 @@
-"""Mixture of multinomials by EM."""
+"""Mixture of multinomials fitted by EM."""
 
 from __future__ import annotations
 
@@ -7,19 +7,13 @@ from typing import ClassVar
 import numpy as np
 
 from mmpca.baselines.base import Array, RandomState
-from mmpca.baselines.checks import NOT_NEGATIVE
-from mmpca.baselines.mixture import EM_RULES, EMClusterer, log_multinomial_coefficients
+from mmpca.baselines.em import EM_RULES, EMClusterer
 from mmpca.counts import Counts
+from mmpca.parameters import real
 
 
 class FreeProfiles:
-    """Profiles without structure: sums of rows plus pseudo-counts, divided by their total.
-
-    Parameters
-    ----------
-    pseudo_counts : ndarray of shape (n_features,)
-        Counts that each cluster is taken to have beforehand; zero for a feature that never occurs.
-    """
+    """M-step for unconstrained profiles: sums of rows plus pseudo-counts (V,), divided by their total."""
 
     def __init__(self, pseudo_counts: Array) -> None:
         self.pseudo_counts = pseudo_counts
@@ -28,7 +22,7 @@ class FreeProfiles:
         """Return the most probable profiles, sums: (Q, V) -> (Q, V)."""
         raised = sums + self.pseudo_counts
         totals = raised.sum(axis=1, keepdims=True)
-        # A cluster that lost all its rows has nothing to estimate from: it gets the profile of all rows.
+        # A cluster that lost all its rows gets the profile of all rows.
         overall = np.tile(sums.sum(axis=0) / sums.sum(), (len(sums), 1))
         return np.divide(raised, totals, out=overall, where=totals > 0)
 
@@ -38,31 +32,29 @@ class FreeProfiles:
 
 
 class MultinomialMixture(EMClusterer):
-    r"""Mixture of multinomials: a row's counts are drawn from the profile of its cluster, its total given.
+    r"""Mixture of multinomials: a row's counts are drawn from the profile of its cluster, given its total.
 
     .. math:: x_i \mid y_i = q \sim \mathrm{Multinomial}(L_i, p_q), \qquad P(y_i = q) = \pi_q
 
-    fitted by EM in logarithms from several starts. Rows with different totals are no problem: the totals are
-    not modelled.
+    Row totals are not modeled, so they may differ freely.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters.
     smoothing : float, default=0.1
-        Counts of each feature that occurs, which a cluster is taken to have beforehand: EM then maximises the
-        posterior under a Dirichlet(1 + smoothing) prior of profiles. 0 is maximum likelihood; it can lock a row into a
-        cluster for being the only one with a rare feature.
+        Pseudo-count for each feature that occurs: EM maximizes the posterior under a Dirichlet(1 + smoothing) prior on
+        profiles. 0 is maximum likelihood, where a rare feature can lock a row into the only cluster that has it.
     start : {"kmeans", "anneal", "random"}, default="kmeans"
-        k-means in the space of the leading singular vectors of tf-idf; EM at falling temperatures; random partitions.
-        Annealing reaches higher likelihoods, but where profiles have more parameters than the counts can tell, those
-        lie farther from the truth than what EM finds near k-means (measured on simulated data with noise).
+        k-means in the space of the leading singular vectors of tf-idf, EM at falling temperatures, or random
+        partitions. Annealing reaches higher likelihoods, but on noisy simulated data, where profiles have more
+        parameters than the counts can determine, its solutions are farther from the truth.
     n_init : int, default=10
-        Starts; the best in the end is kept.
+        Number of starts; the one with the best objective is kept.
     max_iter : int, default=500
-        Most iterations of a start.
+        Maximum number of iterations per start.
     tol : float, default=1e-5
-        A start ends when an iteration gains less than this for each row, in nats.
+        A start ends when an iteration raises the objective by less than this per row.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
 
@@ -71,18 +63,18 @@ class MultinomialMixture(EMClusterer):
     labels_ : ndarray of shape (n_samples,)
         Most probable cluster of each row.
     weights_ : ndarray of shape (n_clusters,)
-        Shares of the clusters.
+        Proportions of the clusters.
     profiles_ : ndarray of shape (n_clusters, n_features)
-        Probabilities of the features, rows sum to one.
+        Probabilities of the features; rows sum to one.
     log_likelihood_ : float
-        Log-likelihood, multinomial coefficients included.
+        Log-likelihood, including multinomial coefficients.
     bic_, icl_ : float
         Log-likelihood minus half the number of parameters times log(n_samples), and that minus the entropy of the
         assignments. Larger is better.
     history_ : ndarray of shape (n_iter_,)
         Log-likelihood plus log-prior (up to a constant) after each iteration of the best start, never decreasing.
     n_iter_ : int
-        Iterations of the best start.
+        Number of iterations of the best start.
     converged_ : bool
         Whether it ended before `max_iter`.
     n_features_in_ : int
@@ -91,7 +83,7 @@ class MultinomialMixture(EMClusterer):
     References
     ----------
     K. Nigam, A. McCallum, S. Thrun and T. Mitchell, "Text classification from labeled and unlabeled documents using
-    EM", Machine Learning 39, 2000 (without their labelled part).
+    EM", Machine Learning 39, 2000 (its unlabeled part).
 
     Examples
     --------
@@ -104,7 +96,7 @@ class MultinomialMixture(EMClusterer):
     np.float64(1.0)
     """
 
-    _rules: ClassVar = {**EM_RULES, "smoothing": NOT_NEGATIVE}
+    _rules: ClassVar = {**EM_RULES, "smoothing": real(0)}
 
     def __init__(
         self,
@@ -131,6 +123,3 @@ class MultinomialMixture(EMClusterer):
     def _n_parameters(self, rows: Counts) -> int:
         n_present = int(np.count_nonzero(rows.column_totals()))
         return self.n_clusters * (n_present - 1) + self.n_clusters - 1
-
-    def _constants(self, rows: Counts) -> Array:
-        return log_multinomial_coefficients(rows)

@@ -8,28 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmpca.baselines.base import Array, RandomState
-from mmpca.baselines.checks import AT_LEAST_ONE
-from mmpca.baselines.em import TINY, EMRun
-from mmpca.baselines.mixture import EM_RULES, EMClusterer, log_multinomial_coefficients
+from mmpca.baselines.em import EM_RULES, TINY, EMClusterer, EMRun
 from mmpca.counts import Counts
+from mmpca.parameters import integer
 
-# Updates of the first M-step, which starts from random topics, as a multiple of those of the others.
+# The first M-step starts from random topics and needs this many times as many updates as the others.
 _FIRST_UPDATES = 20
 
 
 class SharedTopics:
-    """Profiles that mix common topics, `profiles = theta @ beta`, improved by multiplicative updates.
+    """M-step for profiles that mix common topics, `profiles = theta @ beta`, by multiplicative updates.
 
-    Parameters
-    ----------
-    n_clusters, n_topics : int
-        Shape of the shares.
-    is_present : ndarray of bool, shape (n_features,)
-        Which features occur.
-    n_updates : int
-        Updates in each M-step.
-    seed : int
-        Seed of the random topics and shares to start from.
+    It starts from random theta (Q, K) and beta (K, V); `is_present` (V,) marks the features that occur.
     """
 
     def __init__(
@@ -37,12 +27,12 @@ class SharedTopics:
     ) -> None:
         rng = np.random.RandomState(seed)
         self.theta = rng.dirichlet(np.ones(n_topics), size=n_clusters)  # (Q, K)
-        self.beta = _distributions(rng.uniform(0.5, 1.5, size=(n_topics, is_present.size)) * is_present)  # (K, V)
+        self.beta = _normalized(rng.uniform(0.5, 1.5, size=(n_topics, is_present.size)) * is_present)  # (K, V)
         self.n_updates = n_updates
         self.is_first = True
 
     def estimate(self, sums: Array) -> Array:
-        """Improve shares and topics on the sums, in place, and return the profiles, sums: (Q, V) -> (Q, V)."""
+        """Improve theta and beta on the sums, in place, and return the profiles; sums: (Q, V) -> (Q, V)."""
         for _ in range(self.n_updates * (_FIRST_UPDATES if self.is_first else 1)):
             self._update(sums)
         self.is_first = False
@@ -53,14 +43,14 @@ class SharedTopics:
         ratio = sums / np.maximum(self.theta @ self.beta, TINY)  # (Q, V)
         theta = self.theta * (ratio @ self.beta.T)
         beta = self.beta * (self.theta.T @ ratio)
-        self.theta, self.beta = _distributions(theta, otherwise=self.theta), _distributions(beta, otherwise=self.beta)
+        self.theta, self.beta = _normalized(theta, otherwise=self.theta), _normalized(beta, otherwise=self.beta)
 
     def penalty(self, log_profiles: Array) -> float:
-        """Return zero: shares and topics are parameters without a prior."""
+        """Return zero: theta and beta have no prior."""
         return 0.0
 
 
-def _distributions(values: Array, *, otherwise: Array | None = None) -> Array:
+def _normalized(values: Array, *, otherwise: Array | None = None) -> Array:
     """Return the rows divided by their sums; a row of zeros is replaced by that of the other array."""
     sums = values.sum(axis=1, keepdims=True)
     filling = np.zeros_like(values) if otherwise is None else otherwise.copy()
@@ -68,12 +58,12 @@ def _distributions(values: Array, *, otherwise: Array | None = None) -> Array:
 
 
 class NMFEM(EMClusterer):
-    r"""Mixture of multinomials with profiles of low rank: the frequentist counterpart of MMPCA.
+    r"""Mixture of multinomials with low-rank profiles: the frequentist counterpart of MMPCA.
 
     .. math:: x_i \mid y_i = q \sim \mathrm{Multinomial}\Bigl(L_i, \sum_k \theta_{qk} \beta_k\Bigr)
 
-    The clusters' topic shares and the topics are parameters. EM keeps soft assignments; its M-step factorises the
-    weighted sums of the rows by multiplicative updates.
+    The topic proportions of the clusters and the topics are parameters. EM keeps soft assignments; its M-step
+    factorizes the weighted sums of the rows by multiplicative updates.
 
     Parameters
     ----------
@@ -84,14 +74,14 @@ class NMFEM(EMClusterer):
     n_updates : int, default=10
         Multiplicative updates in each M-step; the first one, from random topics, has twenty times as many.
     start : {"kmeans", "anneal", "random"}, default="kmeans"
-        k-means in the space of the leading singular vectors of tf-idf; EM at falling temperatures; random partitions.
-        The first two end alike on simulated data.
+        k-means in the space of the leading singular vectors of tf-idf, EM at falling temperatures, or random
+        partitions. The first two do equally well on simulated data.
     n_init : int, default=10
-        Starts; the one with the highest likelihood is kept.
+        Number of starts; the one with the highest likelihood is kept.
     max_iter : int, default=500
-        Most iterations of a start.
+        Maximum number of iterations per start.
     tol : float, default=1e-5
-        A start ends when an iteration gains less than this for each row, in nats.
+        A start ends when an iteration raises the log-likelihood by less than this per row.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
 
@@ -100,22 +90,22 @@ class NMFEM(EMClusterer):
     labels_ : ndarray of shape (n_samples,)
         Most probable cluster of each row.
     weights_ : ndarray of shape (n_clusters,)
-        Shares of the clusters.
+        Proportions of the clusters.
     cluster_topics_ : ndarray of shape (n_clusters, n_topics)
-        Topic shares of the clusters, rows sum to one.
+        Topic proportions of the clusters; rows sum to one.
     components_ : ndarray of shape (n_topics, n_features)
-        Topics, rows sum to one.
+        Topics; rows sum to one.
     profiles_ : ndarray of shape (n_clusters, n_features)
-        Their product: probabilities of the features in each cluster.
+        The product of the two: probabilities of the features in each cluster.
     log_likelihood_ : float
-        Log-likelihood, multinomial coefficients included.
+        Log-likelihood, including multinomial coefficients.
     bic_, icl_ : float
         Log-likelihood minus half the number of parameters times log(n_samples), and that minus the entropy of the
         assignments. Larger is better.
     history_ : ndarray of shape (n_iter_,)
         Log-likelihood after each iteration of the best start, never decreasing.
     n_iter_ : int
-        Iterations of the best start.
+        Number of iterations of the best start.
     converged_ : bool
         Whether it ended before `max_iter`.
     n_features_in_ : int
@@ -138,7 +128,7 @@ class NMFEM(EMClusterer):
     cluster_topics_: Array
     components_: Array
 
-    _rules: ClassVar = {**EM_RULES, "n_topics": AT_LEAST_ONE, "n_updates": AT_LEAST_ONE}
+    _rules: ClassVar = {**EM_RULES, "n_topics": integer(1), "n_updates": integer(1)}
 
     def __init__(
         self,
@@ -162,13 +152,10 @@ class NMFEM(EMClusterer):
         self.random_state = random_state
 
     def _step(self, rows: Counts, seed: int) -> SharedTopics:
+        is_present = rows.column_totals() > 0
         return SharedTopics(
-            self.n_clusters,
-            self.n_topics,
-            is_present=rows.column_totals() > 0,
-            n_updates=self.n_updates,
-            seed=seed,
-        )
+            self.n_clusters, self.n_topics, is_present=is_present, n_updates=self.n_updates, seed=seed
+        )  # fmt: skip
 
     def _keep(self, run: EMRun, rows: Counts) -> None:
         super()._keep(run, rows)
@@ -178,6 +165,3 @@ class NMFEM(EMClusterer):
     def _n_parameters(self, rows: Counts) -> int:
         n_present = int(np.count_nonzero(rows.column_totals()))
         return self.n_clusters * (self.n_topics - 1) + self.n_topics * (n_present - 1) + self.n_clusters - 1
-
-    def _constants(self, rows: Counts) -> Array:
-        return log_multinomial_coefficients(rows)

@@ -3,46 +3,102 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.cluster import kmeans_plusplus
 
-from mmpca.baselines.base import Array, CountClusterer, RandomState, child_seeds
-from mmpca.baselines.directions import mean_directions, run_directions, spread_rows
-from mmpca.baselines.starts import kmeans_partitions
-from mmpca.baselines.weighting import unit_tfidf
+from mmpca.baselines.base import Array, CountClusterer, Labels, RandomState, child_seeds, kmeans_partitions, unit_tfidf
 from mmpca.counts import Counts
 
 
+class SphericalRun(NamedTuple):
+    """The end of a run: labels (N,), unit mean directions (Q, V), the objective after each assignment."""
+
+    labels: Labels
+    centers: Array
+    history: list[float]
+    converged: bool
+
+
+def run_spherical(units: sparse.csr_array, centers: Array, *, max_iter: int) -> SphericalRun:
+    """Assign rows to the nearest direction and recompute directions until no label changes.
+
+    units: (N, V), rows of unit length; centers: (Q, V), unit directions to start from.
+    """
+    n_clusters = len(centers)
+    labels = np.full(units.shape[0], -1, dtype=np.int64)
+    history: list[float] = []
+    for _ in range(max_iter):
+        cosines = units @ centers.T  # (N, Q)
+        new_labels = cosines.argmax(axis=1)
+        best = cosines[np.arange(len(new_labels)), new_labels]
+        _fill_empty(new_labels, best, n_clusters)
+        history.append(float(best.sum()))
+        if np.array_equal(new_labels, labels):
+            return SphericalRun(labels, centers, history, True)
+        labels = new_labels
+        centers = mean_directions(units, labels, n_clusters)
+    return SphericalRun(labels, centers, history, False)
+
+
+def mean_directions(units: sparse.csr_array, labels: Labels, n_clusters: int) -> Array:
+    """Return the normalized sum of the rows of each cluster, shape (n_clusters, n_features)."""
+    n_rows = len(labels)
+    members = sparse.csr_array((np.ones(n_rows), (labels, np.arange(n_rows))), shape=(n_clusters, n_rows))
+    sums: Array = (members @ units).toarray()
+    return sums / np.linalg.norm(sums, axis=1, keepdims=True)
+
+
+def spread_rows(units: sparse.csr_array, n_clusters: int, seed: int) -> Array:
+    """Return rows that are far apart (k-means++), dense, shape (n_clusters, n_features)."""
+    # kmeans_plusplus divides by the sum of distances, which is zero once all distinct rows are drawn.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        _, chosen = kmeans_plusplus(sparse.csr_matrix(units), n_clusters, random_state=seed)
+    return units[chosen].toarray()
+
+
+def _fill_empty(labels: Labels, cosines: Array, n_clusters: int) -> None:
+    """Give each empty cluster the row that fits its own worst, in place; a row alone in its cluster stays."""
+    sizes = np.bincount(labels, minlength=n_clusters)
+    for q in np.flatnonzero(sizes == 0):
+        movable = np.flatnonzero(sizes[labels] > 1)
+        i = movable[cosines[movable].argmin()]
+        sizes[labels[i]] -= 1
+        labels[i], cosines[i] = q, 1.0  # its direction will be the row itself
+        sizes[q] = 1
+
+
 class SphericalKMeans(CountClusterer):
-    """Spherical k-means: rows as tf-idf directions, clusters as mean directions, nearness by the cosine.
+    """Spherical k-means: rows are tf-idf directions, clusters mean directions, and similarity is the cosine.
 
     Parameters
     ----------
     n_clusters : int, default=8
         Number of clusters.
     n_init : int, default=10
-        Starts, half of them by k-means in the space of the leading singular vectors of tf-idf, half by k-means++; the
-        one with the largest sum of cosines is kept.
+        Number of starts, half of them from k-means in the space of the leading singular vectors of tf-idf, half from
+        k-means++; the one with the largest sum of cosines is kept.
     max_iter : int, default=300
-        Most assignments in a start.
+        Maximum number of assignments per start.
     random_state : int, RandomState instance or None, default=None
         Seed of the starts.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each row; every cluster has one.
+        Cluster of each row; no cluster is empty.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Mean directions of the tf-idf rows, of unit length.
     objective_ : float
-        Sum of the cosines between rows and their centres; larger is better.
+        Sum of the cosines between rows and their centers; larger is better.
     history_ : ndarray of shape (n_iter_,)
         The objective after each assignment of the best start, never decreasing.
     n_iter_ : int
-        Assignments of the best start.
+        Number of assignments of the best start.
     converged_ : bool
-        Whether its labels settled.
+        Whether its labels stopped changing.
     n_features_in_ : int
         Number of features.
 
@@ -73,15 +129,15 @@ class SphericalKMeans(CountClusterer):
 
     def _fit(self, rows: Counts, rng: np.random.RandomState) -> None:
         units = unit_tfidf(rows)
-        seeds = child_seeds(rng, self.n_init)
-        runs = (run_directions(units, centers, max_iter=self.max_iter) for centers in self._starts(rows, units, seeds))
+        starts = self._starts(rows, units, child_seeds(rng, self.n_init))
+        runs = (run_spherical(units, centers, max_iter=self.max_iter) for centers in starts)
         best = max(runs, key=lambda run: run.history[-1])
         self.labels_, self.cluster_centers_, self.converged_ = best.labels, best.centers, best.converged
         self.history_, self.objective_ = np.array(best.history), best.history[-1]
         self.n_iter_ = len(best.history)
 
     def _starts(self, rows: Counts, units: sparse.csr_array, seeds: list[int]) -> Iterator[Array]:
-        """Yield directions to start from: means of partitions, then rows far from each other."""
+        """Yield directions to start from: means of k-means partitions, then rows that are far apart."""
         n_partitions = (len(seeds) + 1) // 2
         for labels in kmeans_partitions(rows, self.n_clusters, seeds[:n_partitions]):
             yield mean_directions(units, labels, self.n_clusters)

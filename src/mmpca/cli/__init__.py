@@ -1,13 +1,27 @@
-"""The command line: parse, call, print; no mathematics. Its rooms are imported when a command runs."""
+"""The command line: one file per command. Modules import only typer and rich; commands import the rest."""
 
-from mmpca.cli.interrupts import leave_at_once
+from __future__ import annotations
+
+import os
+import signal
 
 __all__ = ["main"]
+
+INTERRUPTED = 130
 
 
 def main() -> None:
     """Run the command line."""
-    leave_at_once()
-    from mmpca.cli.app import run  # not above: Ctrl-C may come while it loads
+    # A KeyboardInterrupt during an import can get lost or print a traceback. Until a command starts, Ctrl-C therefore
+    # ends the process directly; `console.with_exit_codes` restores the usual handler.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, exit_on_interrupt)
+    from mmpca.cli.app import app
 
-    run()
+    app()
+
+
+def exit_on_interrupt(number: int, frame: object) -> None:
+    """End the process; a signal handler."""
+    os.write(2, b"interrupted: Nothing was written.\n")
+    os._exit(INTERRUPTED)

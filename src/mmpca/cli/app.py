@@ -1,44 +1,63 @@
-"""The app that gathers the commands."""
+"""The typer application with all commands."""
 
 from __future__ import annotations
 
-import atexit
-import gc
-import sys
-from collections.abc import Callable, Sequence
-from typing import Annotated
+import functools
+import inspect as introspection
+from collections.abc import Callable
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from mmpca.cli.commands import COMMANDS
-from mmpca.cli.guard import guarded
+from mmpca.cli.compare import compare
+from mmpca.cli.console import with_exit_codes
+from mmpca.cli.convert import convert
+from mmpca.cli.demo import demo
+from mmpca.cli.explain import explain
+from mmpca.cli.explore import explore
+from mmpca.cli.fit import fit
+from mmpca.cli.inspect import inspect
+from mmpca.cli.options import BUNDLES, check_outputs, files_of
+from mmpca.cli.predict import predict
+from mmpca.cli.report import report
+from mmpca.cli.reproduce import reproduce
+from mmpca.cli.select import select
+from mmpca.cli.simulate import simulate
 
-OBJECTS_BETWEEN_COLLECTIONS = 100_000
+# Commands in the order in which a new user needs them, with the heaviest package that each of them imports.
+COMMANDS: dict[Callable[..., None], str] = {
+    demo: "mmpca.model",
+    inspect: "mmpca.model",
+    select: "mmpca.selection",
+    fit: "mmpca.distributed",
+    predict: "mmpca.distributed",
+    explain: "mmpca.model",
+    report: "mmpca.report",
+    explore: "mmpca.report",
+    compare: "mmpca.evaluation",
+    simulate: "mmpca.simulate",
+    convert: "mmpca.io",
+    reproduce: "mmpca.paper",
+}
 
+app = typer.Typer(
+    name="mmpca",
+    help="""Cluster count data with a mixture of multinomial PCA.
 
-def new_app(commands: Sequence[Callable[..., None]]) -> typer.Typer:
-    """Return the app of some commands."""
-    made = typer.Typer(
-        name="mmpca",
-        help="""Cluster count data through a mixture of multinomial PCA.
-
-    A first path: mmpca demo, then mmpca inspect, select, fit, predict and explain on data of your own;
+    New here? Try mmpca demo, then run inspect, select, fit, predict and explain on your own data.
     mmpca COMMAND --help shows examples.
 
-    Exit codes: 0 fine; 1 input or result refused; 2 wrong usage; 130 interrupted.
+    Exit codes: 0 success; 1 error; 2 wrong usage; 130 interrupted.
     """,
-        rich_markup_mode="rich",
-        pretty_exceptions_show_locals=False,
-    )
-    made.callback(invoke_without_command=True)(_root)
-    for command in commands:
-        made.command()(guarded(command))
-    return made
+    rich_markup_mode="rich",
+    pretty_exceptions_show_locals=False,
+)
 
 
+@app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.", is_eager=True)] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
 ) -> None:
     if version:
         from mmpca import __version__
@@ -50,18 +69,33 @@ def _root(
         raise typer.Exit(2)
 
 
-app = new_app(COMMANDS)
+def expand_bundles(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with one parameter per option in place of each bundle, as typer expects.
+
+    Before the command runs, its files are checked: no output may overwrite an input or another output.
+    """
+    bundles: dict[str, Any] = {}
+    parameters: list[introspection.Parameter] = []
+    for name, parameter in introspection.signature(command, eval_str=True).parameters.items():
+        if parameter.annotation in BUNDLES:
+            bundle = bundles[name] = parameter.annotation
+            for field, kind in get_type_hints(bundle, include_extras=True).items():
+                default = bundle._field_defaults[field]
+                parameters.append(introspection.Parameter(field, parameter.kind, default=default, annotation=kind))
+        else:
+            parameters.append(parameter)
+
+    @functools.wraps(command)
+    def run(**options: Any) -> None:
+        check_outputs(*files_of(run.__annotations__, options))
+        for name, bundle in bundles.items():
+            options[name] = bundle(**{field: options.pop(field) for field in bundle._fields})
+        command(**options)
+
+    run.__signature__ = introspection.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
 
 
-def commands_of(arguments: Sequence[str]) -> Sequence[Callable[..., None]]:
-    """Return the commands that arguments can mean: one where it is named first, or else all."""
-    return [command for command in COMMANDS if arguments[:1] == [command.__name__]] or COMMANDS
-
-
-def run() -> None:
-    """Run the command that the process was started with."""
-    # In a process this short, looking for garbage among modules as they load, and at the end, is a tenth of its time.
-    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
-    atexit.register(gc.freeze)
-    # So would making ready the options of commands that are not asked for.
-    new_app(commands_of(sys.argv[1:]))()
+for _command, _package in COMMANDS.items():
+    app.command()(with_exit_codes(expand_bundles(_command), _package))

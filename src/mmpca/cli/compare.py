@@ -1,111 +1,114 @@
-"""``mmpca compare``: all methods on one input."""
+"""``mmpca compare``: fit all methods to one input."""
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Table
+import typer
 
-from mmpca.cli import screen
-from mmpca.cli.fit import without_empty_rows
-from mmpca.cli.inputs import read_data
-from mmpca.cli.labels import fitting, read_labels
-from mmpca.cli.options import InputOptions, TextOptions, usual_sizes
-from mmpca.cli.tables import records, write_table
-from mmpca.counts import as_counts
-from mmpca.evaluation import Comparison, all_methods, compare
-from mmpca.evaluation.comparison import chosen_methods
+from mmpca.cli import console, options
+from mmpca.cli.inputs import drop_empty_rows, read_data, read_labels
+from mmpca.cli.options import ReadOptions, TextOptions
+from mmpca.cli.progress import progress_display
+from mmpca.cli.tables import console_table, records, write_table
+
+if TYPE_CHECKING:
+    from mmpca.evaluation import Comparison
+
+HEADERS = {"ari": "ARI", "nmi": "NMI", "seconds": "time, s", "peak_megabytes": "peak memory, MB"}
+DECIMALS = {"ari": 3, "nmi": 3, "seconds": 2, "peak_megabytes": 1}
 
 
-class Wanted(NamedTuple):
-    """What to compare with, and what to write."""
-
-    labels: Path | None
-    output: Path | None
-    as_json: bool
-    methods: list[str] | None
-    memory: bool
-
-
-def run(
-    path: Path,
-    *,
-    n_clusters: int | None,
-    n_topics: int | None,
-    seed: int,
-    wanted: Wanted,
-    drop_empty: bool,
-    how: InputOptions,
-    counting: TextOptions,
+def compare(
+    input: options.Input,
+    clusters: options.OptionalClusters = None,
+    topics: options.OptionalTopics = None,
+    labels: Annotated[
+        Path | None, typer.Option("--labels", help="Known labels: a column of a .csv or .tsv, or one per line.")
+    ] = None,
+    output: options.TableOutput = None,
+    json: options.Json = False,
+    method: Annotated[
+        list[str] | None, typer.Option("--method", help="Fit only this method; can be repeated.", show_default="all")
+    ] = None,
+    memory: Annotated[
+        bool, typer.Option("--memory/--no-memory", help="Fit each method a second time to measure its memory.")
+    ] = True,
+    seed: options.Seed = 0,
+    drop_empty: options.DropEmpty = False,
+    read: ReadOptions = ReadOptions(),
+    text: TextOptions = TextOptions(),
 ) -> None:
-    """Read, fit every method, write and show."""
-    data = read_data(path, how, counting)
-    remarks = list(data.table.notes)
+    """Fit MMPCA and all baselines to the same rows; compare time, memory and agreement with known labels.
+
+    For example:
+
+      mmpca compare counts.mtx --clusters 6 --topics 4 --labels truth.csv --output methods.csv
+
+      mmpca compare counts.mtx -q 6 -k 4 --method MMPCA --method "multinomial mixture" --json
+    """
+    import numpy as np
+
+    from mmpca.counts import as_counts
+    from mmpca.evaluation import all_methods
+    from mmpca.evaluation.comparison import chosen_methods
+
+    data = read_data(input, read, text)
+    notes = list(data.table.notes)
     names = data.row_names()
-    truth = None
-    if wanted.labels is not None:
-        truth = np.array(fitting(wanted.labels, read_labels(wanted.labels, names), len(names)))
-        truth = truth[np.diff(data.X.indptr) > 0] if drop_empty else truth
-    data = without_empty_rows(data, path, remarks, is_wanted=drop_empty)
-    as_counts(data.X)  # what is wrong with the data is said once, not by every method
-    sizes = usual_sizes(n_clusters, n_topics, data.X.shape)
-    methods = chosen_methods(wanted.methods, all_methods(*sizes, seed))
-    found = _fit_all(data.X, methods, sizes, truth, wanted.memory, remarks)
-    if not found:
-        raise ValueError(f"no method could be fitted. {remarks[-1]}")
-    table = _table(found)
-    if wanted.output is not None:
-        write_table(wanted.output, table)
-    screen.notes(remarks)
-    if wanted.as_json:
-        screen.print_json(records(table))
+    truth = None if labels is None else np.array(read_labels(labels, names, len(names)))
+    if truth is not None and drop_empty:
+        truth = truth[np.diff(data.X.indptr) > 0]
+    data = drop_empty_rows(data, input, notes, drop=drop_empty)
+    as_counts(data.X)  # invalid data is reported once here, not by every method
+    sizes = options.default_sizes(clusters, topics, data.X.shape)
+    methods = chosen_methods(method or None, all_methods(*sizes, seed))
+    results = _fit_all(data.X, methods, sizes, truth, memory, notes)
+    if not results:
+        raise ValueError(f"No method could be fitted. {notes[-1]}")
+    measures = [name for name in HEADERS if getattr(results[0], name) is not None]
+    table = {name: [getattr(result, name) for result in results] for name in ("method", *measures)}
+    if output is not None:
+        write_table(output, table)
+    console.notes(notes)
+    if json:
+        console.print_json(records(table))
     else:
-        _show(screen.out(), table, wanted.output)
+        _show(table)
+        console.written({"table": output})
 
 
 def _fit_all(
-    X: Any, methods: dict[str, Any], sizes: tuple[int, int], truth: Any, memory: bool, remarks: list[str]
+    X: Any, methods: dict[str, Any], sizes: tuple[int, int], truth: Any, memory: bool, notes: list[str]
 ) -> list[Comparison]:
-    """Fit the methods, with a bar on a terminal; one that refuses the data is remarked, in place, and left out."""
-    console, found = screen.err(), []
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24))
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=len(methods))
-        for name, estimator in methods.items():
-            progress.update(task, description=name)
+    """Fit the methods; add notes on warnings and on methods that cannot be fitted."""
+    from mmpca.evaluation import compare as compare_methods
+    from mmpca.monitor import Progress
+
+    results: list[Comparison] = []
+    with progress_display() as show:
+        for number, (name, estimator) in enumerate(methods.items()):
+            show(Progress("compare", f"fitting {name}", number, len(methods)))
             try:
-                with warnings.catch_warnings(record=True) as caught:
-                    warnings.simplefilter("always")
-                    found += compare(X, *sizes, labels=truth, methods={name: estimator}, measure_memory=memory)
-                remarks += dict.fromkeys(f"{name}: {warning.message}" for warning in caught)
+                with console.collected_warnings() as caught:
+                    results += compare_methods(
+                        X, *sizes, labels=truth, methods={name: estimator}, measure_memory=memory
+                    )
+                notes += [f"{name}: {text}" for text in console.warning_texts(caught)]
             except ValueError as error:
-                remarks.append(f"{name} was left out: {error}")
-            progress.advance(task)
-    return found
+                notes.append(f"{name} was skipped: {error}")
+    return results
 
 
-def _table(found: list[Comparison]) -> dict[str, list[Any]]:
-    """Return the results as columns; what was not measured has none."""
-    names = [name for name in Comparison._fields if name != "labels" and getattr(found[0], name) is not None]
-    return {name: [getattr(row, name) for row in found] for name in names}
-
-
-def _show(console: Console, table: dict[str, list[Any]], output: Path | None) -> None:
-    shown = Table(box=SIMPLE_HEAD)
-    heads = {"method": "method", "ari": "ARI", "nmi": "NMI", "seconds": "time, s", "peak_megabytes": "peak memory, MB"}
-    for name in table:
-        shown.add_column(heads[name], justify="left" if name == "method" else "right", no_wrap=True)
-    for method, *numbers in zip(*table.values(), strict=True):
-        places = [2 if name == "seconds" else 1 if name == "peak_megabytes" else 3 for name in list(table)[1:]]
-        shown.add_row(method, *(f"{number:,.{place}f}" for number, place in zip(numbers, places, strict=True)))
-    console.print(shown)
+def _show(table: dict[str, list[Any]]) -> None:
+    measures = [name for name in table if name != "method"]
+    shown = console_table(left=["method"])
+    for name in measures:
+        shown.add_column(HEADERS[name], justify="right", no_wrap=True)
+    for method, *values in zip(*table.values(), strict=True):
+        shown.add_row(method, *(f"{value:,.{DECIMALS[name]}f}" for name, value in zip(measures, values, strict=True)))
+    out = console.out()
+    out.print(shown)
     if "peak_megabytes" in table:
-        console.print("Memory as Python and NumPy report it; what compiled code allocates for itself is not seen.")
-    if output is not None:
-        console.print(f"table written to {output}", highlight=False, markup=False, soft_wrap=True)
+        out.print("Memory is as reported by Python and NumPy; compiled code may allocate more.")

@@ -1,24 +1,48 @@
-"""``mmpca convert``: counts of any format to Matrix Market or npz."""
+"""``mmpca convert``: write counts as Matrix Market or npz."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Annotated
 
-from mmpca.cli import screen
+import typer
+
+from mmpca.cli import console, options
 from mmpca.cli.inputs import read_data
-from mmpca.cli.options import InputOptions, TextOptions
-from mmpca.io import write_counts
+from mmpca.cli.options import ReadOptions, TextOptions
 
 
-def run(path: Path, output: Path, *, compress: bool, as_json: bool, how: InputOptions, counting: TextOptions) -> None:
-    """Read and write."""
-    data = read_data(path, how, counting)
-    screen.notes(data.table.notes)
+def convert(
+    input: options.Input,
+    output: options.CountsOutput,
+    compress: Annotated[
+        bool,
+        typer.Option(
+            "--compress/--no-compress",
+            help="An uncompressed .npz file is larger, but can be memory-mapped instead of read.",
+        ),
+    ] = True,
+    json: options.Json = False,
+    read: ReadOptions = ReadOptions(),
+    text: TextOptions = TextOptions(),
+) -> None:
+    """Convert counts of any format, or the words of texts, to Matrix Market or npz, with names.
+
+    For example:
+
+      mmpca convert otu_table.biom otus.mtx.gz
+
+      mmpca convert reports/ words.npz --stop-words english --min-rows 2
+
+      mmpca convert cells.h5ad cells.npz --no-compress
+    """
+    from mmpca.io import write_counts
+
+    data = read_data(input, read, text)
+    console.notes(data.table.notes)
     write_counts(output, data.table, compress=compress)
     n_rows, n_features = data.X.shape
-    if as_json:
-        notes = data.table.notes
-        screen.print_json({"rows": n_rows, "features": n_features, "output": str(output), "notes": notes})
-        return
-    told = f"{n_rows:,} rows x {n_features:,} features written to {output}"
-    screen.out().print(told, highlight=False, markup=False, soft_wrap=True)
+    if json:
+        sizes = {"rows": n_rows, "features": n_features}
+        console.print_json(sizes | {"output": output, "notes": data.table.notes})
+    else:
+        console.line(f"{n_rows:,} rows x {n_features:,} features written to {output}")

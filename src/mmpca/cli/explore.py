@@ -1,4 +1,4 @@
-"""``mmpca explore``: the report with all rows, served to this machine."""
+"""``mmpca explore``: browse a model and its rows on this machine."""
 
 from __future__ import annotations
 
@@ -9,49 +9,58 @@ import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Annotated
 
-from mmpca.cli import screen
-from mmpca.cli.options import InputOptions
-from mmpca.cli.report import Sources, read_all
-from mmpca.report import Explorer
+import typer
+
+from mmpca.cli import console, options
+from mmpca.cli.options import PageOptions, ReadOptions
+from mmpca.cli.report import read_contents
 
 
-def run(
-    model_path: Path, *, sources: Sources, title: str | None, port: int, in_browser: bool, how: InputOptions
+def explore(
+    model: options.Model,
+    page: PageOptions = PageOptions(),
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 chooses a free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--browser", help="Open the page in the browser.")] = False,
+    read: ReadOptions = ReadOptions(),
 ) -> None:
-    """Load, read and answer until Ctrl-C."""
-    model, given = read_all(model_path, sources=sources, how=how)
-    with Explorer(model, title=title, port=port, **given) as explorer:
-        screen.out().print(explorer.url, highlight=False, markup=False, soft_wrap=True)
-        screen.note("This address is for you alone and lasts until Ctrl-C.")
-        with _opened(explorer.url) if in_browser else nullcontext():
+    """Browse a model: the page of mmpca report, and all rows with search and explanations.
+
+    The page is served to this machine only, at an address with a secret token, until Ctrl-C.
+
+    For example:
+
+      mmpca explore counts.mmpca --data counts.mtx --browser
+    """
+    from mmpca.report import Explorer
+
+    fitted, contents = read_contents(model, page, read)
+    with Explorer(fitted, title=page.title, port=port, **contents) as explorer:
+        console.line(explorer.url)
+        console.notes(["This address is private to you and works until Ctrl-C."])
+        with _browser(explorer.url) if browser else nullcontext():
             try:
                 explorer.serve()
             except KeyboardInterrupt:
-                screen.note("Stopped.")
+                console.notes(["Stopped."])
 
 
 @contextmanager
-def _opened(url: str) -> Iterator[None]:
-    """Open an address in the browser through a file that only its owner can read, and delete the file in the end.
+def _browser(url: str) -> Iterator[None]:
+    """Open a URL in the browser through a temporary file that redirects to it.
 
-    The arguments of a command are seen by everybody on the machine, and the address holds a secret.
+    The URL holds a secret, and the arguments of the browser's process are visible to every user of the machine.
     """
-    descriptor, name = tempfile.mkstemp(prefix="mmpca-", suffix=".html")  # with mode 0600
-    path = Path(name)
+    descriptor, name = tempfile.mkstemp(prefix="mmpca-", suffix=".html")  # mode 0600
+    path, target = Path(name), html.escape(url)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(_redirection(url))
+            file.write(
+                '<!doctype html><html lang="en"><meta charset="utf-8"><title>mmpca explore</title>'
+                f'<meta http-equiv="refresh" content="0; url={target}"><p><a href="{target}">Open</a></p></html>\n'
+            )
         webbrowser.open(path.as_uri())
         yield
     finally:
         path.unlink(missing_ok=True)
-
-
-def _redirection(url: str) -> str:
-    """Return a page that leads to an address."""
-    target = html.escape(url)
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>mmpca explore</title>'
-        f'<meta http-equiv="refresh" content="0; url={target}"><p><a href="{target}">To the page</a></p></html>\n'
-    )

@@ -1,244 +1,314 @@
-"""Options that several commands share, and what they must be. Nothing heavy is imported here: help must be quick."""
+"""Options that several commands share, and the checks of their values.
+
+Options that belong together form a bundle, a named tuple; `app.expand_bundles` turns each field into an option.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_args
 
 import typer
 
 LARGEST_SEED = 2**32 - 1
-TABLE_ENDINGS = (".csv", ".tsv", ".json", ".parquet")
-USUAL_CLUSTERS, USUAL_TOPICS = 8, 5  # at the most, where nothing is said
-LONGEST_NUMBER = 9  # digits of a number of clusters or topics
-COUNT_ENDINGS = (".mtx", ".mtx.gz", ".npz")
+MAX_DIGITS = 9  # of a number of clusters or topics
+MAX_NUMBERS = 10_000  # in a range of them
+DEFAULT_CLUSTERS, DEFAULT_TOPICS = 8, 5  # for data with at least as many rows and features
 
-_INPUT, _TEXT, _OUTPUT = "How the input is read", "How texts are counted", "What comes out"
-
-
-class Format(StrEnum):
-    """Formats of counts."""
-
-    mtx = "mtx"
-    npz = "npz"
-    table = "table"
-    triples = "triples"
-    parquet = "parquet"
-    uci = "uci"
-    h5ad = "h5ad"
-    biom = "biom"
+CountFormat = StrEnum("CountFormat", ["mtx", "npz", "table", "triples", "parquet", "uci", "h5ad", "biom"])
+StartMethod = StrEnum("StartMethod", ["auto", "random", "kmeans", "anneal"])
+Algorithm = StrEnum("Algorithm", ["greedy", "exact", "cvem", "vbem"])
+Stabilization = StrEnum("Stabilization", ["none", "sqrt"])
+SelectionCriterion = StrEnum("SelectionCriterion", ["predictive", "icl"])
+ExperimentName = StrEnum(
+    "ExperimentName", {"intro": "intro", "noise": "noise", "selection": "selection", "sample_size": "sample-size",
+                       "runtime": "runtime", "reports": "reports"},
+)  # fmt: skip
 
 
-class InputOptions(NamedTuple):
-    """How to read an input."""
-
-    format: str | None = None
-    row_names: Path | None = None
-    feature_names: Path | None = None
-    transpose: bool | None = None
-    layer: str | None = None
-    text: bool = False
-    text_column: str | None = None
+# --- checks -----------------------------------------------------------------------------------------------------
 
 
-class TextOptions(NamedTuple):
-    """How to count words."""
-
-    min_rows: int = 1
-    max_share: float = 1.0
-    stop_words: str | None = None
-    ngrams: int = 1
-    words: Path | None = None
-
-
-def usual_sizes(n_clusters: int | None, n_topics: int | None, shape: tuple[int, int]) -> tuple[int, int]:
-    """Return the numbers of clusters and topics: those asked for, or the usual ones as far as the data go."""
+def default_sizes(n_clusters: int | None, n_topics: int | None, shape: tuple[int, int]) -> tuple[int, int]:
+    """Return the numbers of clusters and topics, with defaults that fit the shape of the data."""
     n_rows, n_features = shape
-    return n_clusters or min(USUAL_CLUSTERS, n_rows), n_topics or min(USUAL_TOPICS, n_features)
+    return n_clusters or min(DEFAULT_CLUSTERS, n_rows), n_topics or min(DEFAULT_TOPICS, n_features)
 
 
 def check_jobs(value: int) -> int:
-    """Refuse a number of threads that means nothing."""
+    """Return a number of threads or processes, which must not be 0."""
     if value == 0:
-        raise typer.BadParameter("0 threads do nothing; give 1 or more, or -1 for all cores.")
+        raise typer.BadParameter("must not be 0. Give 1 or more, or -1 for all cores.")
     return value
 
 
-def whole(value: str) -> int:
-    """Return a number of clusters or topics; refuse what is none, such as a range."""
-    text = str(value).strip()  # defaults come as numbers
-    if not (text.isdecimal() and len(text) <= LONGEST_NUMBER and int(text) >= 1):
-        raise typer.BadParameter(
-            f"{value!r} is no whole number of at least 1. To try several, as in 2-8, there is mmpca select."
-        )
+def positive_integer(value: str) -> int:
+    """Parse a number of clusters or topics."""
+    text = str(value).strip()
+    if not (text.isdecimal() and len(text) <= MAX_DIGITS and int(text) >= 1):
+        raise typer.BadParameter(f"{value!r} is not a positive integer. To try several, as in 2-8, use mmpca select.")
     return int(text)
 
 
-def grid(value: str) -> tuple[int, ...]:
-    """Return the numbers of "2-8" or "2,4,8"; refuse what is neither."""
-    found: list[int] = []
+def integer_list(value: str) -> tuple[int, ...]:
+    """Parse "2-8" or "2,4,8"."""
+    numbers: list[int] = []
     for part in value.split(","):
         first, dash, last = part.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()) or (dash and int(last) < int(first)):
+        ends = (first, last if dash else first)
+        if not all(text.isdecimal() and len(text) <= MAX_DIGITS for text in ends) or int(ends[1]) < int(ends[0]):
             raise typer.BadParameter(f"{value!r} is neither a range such as 2-8 nor a list such as 2,4,8.")
-        found += range(int(first), int(last or first) + 1)
-    return tuple(found)
+        if int(ends[1]) - int(ends[0]) >= MAX_NUMBERS:
+            raise typer.BadParameter(f"{value!r} is a range of more than {MAX_NUMBERS:,} numbers.")
+        numbers += range(int(ends[0]), int(ends[1]) + 1)
+    return tuple(numbers)
 
 
-def numbers(value: str) -> tuple[float, ...]:
-    """Return the numbers of "0,0.2,0.4"; refuse what is no list of numbers from 0 to 1."""
+def share_list(value: str) -> tuple[float, ...]:
+    """Parse "0,0.2,0.4": numbers from 0 to 1."""
     try:
-        found = tuple(dict.fromkeys(float(part) for part in value.split(",")))
+        numbers = tuple(dict.fromkeys(float(part) for part in value.split(",")))
     except ValueError:
-        found = ()
-    if not found or not all(0 <= number <= 1 for number in found):
-        raise typer.BadParameter(f"{value!r} is no list of numbers from 0 to 1 such as 0,0.2,0.4.")
-    return found
+        numbers = ()
+    if not numbers or not all(0 <= number <= 1 for number in numbers):
+        raise typer.BadParameter(f"{value!r} is not a list of numbers from 0 to 1, such as 0,0.2,0.4.")
+    return numbers
 
 
-def check_starts(value: str) -> str:
-    """Refuse a number of starts that is neither auto nor a positive whole number."""
+def name_list(value: str) -> tuple[str, ...]:
+    """Parse "mmpca,nmf-em"."""
+    return tuple(dict.fromkeys(part.strip() for part in value.split(",")))
+
+
+def number_of_starts(value: str) -> int | str:
+    """Parse "auto" or a positive integer."""
     if value != "auto" and not (value.isdecimal() and int(value) >= 1):
-        raise typer.BadParameter(f"{value} is neither auto nor a whole number of at least 1.")
-    return value
+        raise typer.BadParameter(f"{value!r} is neither auto nor a positive integer.")
+    return value if value == "auto" else int(value)
 
 
-def _check_folder(path: Path) -> None:
-    # Better now than after an hour's fit.
-    if not path.absolute().parent.is_dir():
-        raise typer.BadParameter(f"the folder {path.absolute().parent} does not exist. Make it first.")
-    if path.is_dir():
-        raise typer.BadParameter(f"{path} is a folder; give the name of a file.")
+def output_file(*endings: str) -> Callable[[Path | None], Path | None]:
+    """Return a check that a file to write has one of the endings and an existing folder: a fit may take hours."""
+
+    def check(path: Path | None) -> Path | None:
+        from mmpca.store import check_writable
+
+        if path is None:
+            return None
+        if endings and not path.name.endswith(endings):
+            raise typer.BadParameter(f"{path.name} must end in one of {', '.join(endings)}.")
+        try:
+            check_writable(path)
+        except OSError as error:
+            raise typer.BadParameter(f"cannot write {error.filename}: {error.strerror}.") from None
+        return path
+
+    _OUTPUT_CHECKS.add(check)
+    return check
 
 
-def check_table(path: Path | None) -> Path | None:
-    """Refuse a table to write whose ending or folder is not possible."""
-    if path is not None:
-        if path.suffix not in TABLE_ENDINGS:
-            raise typer.BadParameter(f"{path.name} must end in one of {', '.join(TABLE_ENDINGS)}.")
-        _check_folder(path)
-    return path
+_OUTPUT_CHECKS: set[object] = set()  # by which `files_of` recognizes outputs
 
 
-def check_counts(path: Path | None) -> Path | None:
-    """Refuse counts to write whose ending or folder is not possible."""
-    if path is not None:
-        if not path.name.endswith(COUNT_ENDINGS):
-            raise typer.BadParameter(f"{path.name} must end in one of {', '.join(COUNT_ENDINGS)}.")
-        _check_folder(path)
-    return path
+def files_of(annotations: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[list[Path], dict[str, Path]]:
+    """Return the files that a command reads, and the files that it writes, by option.
+
+    Parameters
+    ----------
+    annotations : mapping of str to type
+        Types of the command's parameters. A path is written if `output_file` checks it, and read otherwise.
+    values : mapping of str to object
+        Values of the same parameters.
+    """
+    from mmpca.io.streams import stem
+    from mmpca.io.table import Request, find_names
+
+    inputs: list[Path] = []
+    outputs: dict[str, Path] = {}
+    for name, annotation in annotations.items():
+        value, (_, info) = values[name], get_args(annotation)
+        paths = [path for path in (value if isinstance(value, list) else [value]) if isinstance(path, Path)]
+        if info.callback not in _OUTPUT_CHECKS:
+            inputs += paths
+        elif paths:
+            path = paths[0]
+            outputs[name if isinstance(info, typer.models.ArgumentInfo) else f"--{name}"] = path
+            if path.name.endswith((".mtx", ".mtx.gz")):  # names are written beside the counts
+                outputs |= {f"the {word} of {path}": path.with_name(f"{stem(path)}.{word}.txt") for word in _NAMES}
+    for path in list(inputs):
+        if ".mtx" in path.suffixes or path.name.startswith("docword") or values.get("format") in ("mtx", "uci"):
+            beside = find_names(Request(path, transpose=False), (0, 0))[:2]
+            inputs += [Path(file) for file in beside if isinstance(file, Path)]
+    if values.get("stop_words") not in (None, "english"):
+        inputs.append(Path(values["stop_words"]))
+    return inputs, outputs
 
 
-def check_new_model(path: Path | None) -> Path | None:
-    """Refuse a model file to write whose folder does not exist."""
-    if path is not None:
-        _check_folder(path)
-    return path
+_NAMES = ("rows", "columns")
 
 
-Input = Annotated[
-    Path,
-    typer.Argument(
-        help="Counts (.mtx, .npz, .csv, .tsv, .parquet, .h5ad, .biom, UCI; .gz) or texts (a folder, or see --text).",
-        show_default=False,
-    ),
-]
+def check_outputs(inputs: Sequence[Path], outputs: Mapping[str, Path]) -> None:
+    """Raise an error if an output would overwrite an input, another output, or the redirected standard output.
+
+    Pipes and devices are written into, so several options may share one.
+    """
+    taken = [("an input", path) for path in inputs]
+    taken += [("where standard output goes", Path(f"/dev/fd/{number}")) for number in (1, 2)]
+    for name, path in outputs.items():
+        for role, other in taken:
+            if _is_same_file(path, other) or _is_text_in(path, other):
+                raise typer.BadParameter(f"{name} would overwrite {path}, which is {role}. Choose another file.")
+        taken.append((f"also written by {name}", path))
+
+
+def _is_same_file(path: Path, other: Path) -> bool:
+    """Return True if two paths lead to one regular file, or to one that does not exist yet."""
+    if path.exists() and not path.is_file():
+        return False
+    try:
+        return os.path.samefile(path, other)
+    except OSError:  # one of them does not exist
+        return os.path.normcase(os.path.realpath(path)) == os.path.normcase(os.path.realpath(other))
+
+
+def _is_text_in(path: Path, folder: Path) -> bool:
+    """Return True if a file would be one of the texts in a folder."""
+    is_text = any(suffix == ".txt" for suffix in path.suffixes[-2:])
+    return is_text and folder.is_dir() and Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
+# --- kinds of options -------------------------------------------------------------------------------------------
+
+input_option = partial(typer.Option, rich_help_panel="Input")
+text_option = partial(typer.Option, rich_help_panel="Word counts")
+page_option = partial(typer.Option, rich_help_panel="Contents")
+output_option = partial(typer.Option, rich_help_panel="Output")
+execution_option = partial(typer.Option, rich_help_panel="Execution")
+number_option = partial(typer.Option, parser=positive_integer, metavar="N")
+list_option = partial(typer.Option, metavar="LIST")
+table_option = partial(output_option, callback=output_file(".csv", ".tsv", ".json", ".parquet"))
+file_option = partial(output_option, callback=output_file())
+
+
+# --- shared options ---------------------------------------------------------------------------------------------
+
+_KINDS = "Counts (.mtx, .npz, .csv, .tsv, .parquet, .h5ad, .biom, UCI; also .gz) or texts (a folder, or see --text)."
+_TABLES = ".csv, .tsv, .json or .parquet."
+Input = Annotated[Path, typer.Argument(help=_KINDS, show_default=False)]
 Inputs = Annotated[
     list[Path],
+    typer.Argument(help=f"{_KINDS} Several files of counts are the rows of one matrix.", show_default=False),
+]
+Model = Annotated[Path, typer.Argument(help="Model file written by mmpca fit or select.", show_default=False)]
+CountsOutput = Annotated[
+    Path,
     typer.Argument(
-        help="Counts (.mtx, .npz, .csv, .tsv, .parquet, .h5ad, .biom, UCI; .gz) or texts (a folder, or see --text). "
-        "Several files of counts are taken for the rows of one matrix.",
+        help="File to write: .mtx, .mtx.gz or .npz.",
+        callback=output_file(".mtx", ".mtx.gz", ".npz"),
         show_default=False,
     ),
 ]
+ModelOutput = Annotated[Path | None, file_option("--model", "-m", help="Model file to write, usually .mmpca.")]
+LabelsOutput = Annotated[
+    Path | None, table_option("--labels", "-o", help=f"Table of rows and clusters to write: {_TABLES}")
+]
+ResultsOutput = Annotated[Path | None, table_option("--results", help=f"Table of all cells to write: {_TABLES}")]
+TableOutput = Annotated[Path | None, table_option("--output", "-o", help=f"Table to write: {_TABLES}")]
+SafeCsv = Annotated[
+    bool,
+    output_option("--safe-csv", help="In .csv and .tsv, put an apostrophe before names that look like formulas."),
+]
+Json = Annotated[bool, output_option("--json", help="Print JSON.")]
 Scheduler = Annotated[
     str | None,
-    typer.Option(
+    execution_option(
         "--scheduler",
         metavar="tcp://HOST:PORT",
-        help="Work on the Dask cluster of this scheduler; its workers read the files.",
-        rich_help_panel="Where it runs",
+        help="Run on the Dask cluster of this scheduler; its workers read the files.",
     ),
 ]
-Model = Annotated[Path, typer.Argument(help="A model file that mmpca fit wrote.", show_default=False)]
-FormatOption = Annotated[
-    Format | None, typer.Option("--format", help="Format of counts; found out by default.", rich_help_panel=_INPUT)
-]
-RowNames = Annotated[
-    Path | None, typer.Option("--row-names", help="File with a name on each line.", rich_help_panel=_INPUT)
-]
-FeatureNames = Annotated[
-    Path | None, typer.Option("--feature-names", help="File with a name on each line.", rich_help_panel=_INPUT)
-]
-Transpose = Annotated[
-    bool | None,
-    typer.Option("--transpose/--no-transpose", help="The file has features as rows.", rich_help_panel=_INPUT),
-]
-Layer = Annotated[str | None, typer.Option("--layer", help="Layer of an .h5ad file.", rich_help_panel=_INPUT)]
-Text = Annotated[
-    bool,
-    typer.Option(
-        "--text", help="The file holds raw texts, one on each line; folders always do.", rich_help_panel=_INPUT
-    ),
-]
-TextColumn = Annotated[
-    str | None,
-    typer.Option("--text-column", help="Column of a .csv or .jsonl file that holds texts.", rich_help_panel=_INPUT),
-]
-MinRows = Annotated[
-    int, typer.Option("--min-rows", min=1, help="Drop words in fewer texts than this.", rich_help_panel=_TEXT)
-]
-MaxShare = Annotated[
-    float,
-    typer.Option("--max-share", min=0.0, max=1.0, help="Drop words in a larger share of texts.", rich_help_panel=_TEXT),
-]
-StopWords = Annotated[
-    str | None,
-    typer.Option("--stop-words", help="english, or a file with a word on each line.", rich_help_panel=_TEXT),
-]
-Ngrams = Annotated[
-    int, typer.Option("--ngrams", min=1, max=5, help="Up to so many words in a row.", rich_help_panel=_TEXT)
-]
-Words = Annotated[
-    Path | None, typer.Option("--words", help="Count only the words of this file.", rich_help_panel=_TEXT)
-]
-Clusters = Annotated[int, typer.Option("--clusters", "-q", parser=whole, metavar="N", help="Number of clusters.")]
-Topics = Annotated[
-    int, typer.Option("--topics", "-k", parser=whole, metavar="N", help="Number of topics that they share.")
-]
-ClustersOrFew = Annotated[
+Clusters = Annotated[int, number_option("--clusters", "-q", help="Number of clusters.")]
+Topics = Annotated[int, number_option("--topics", "-k", help="Number of topics shared by the clusters.")]
+OptionalClusters = Annotated[
     int | None,
-    typer.Option(
-        "--clusters",
-        "-q",
-        parser=whole,
-        metavar="N",
-        help="Number of clusters.",
-        show_default=f"{USUAL_CLUSTERS}, or as many as rows",
+    number_option(
+        "--clusters", "-q", help="Number of clusters.", show_default=f"{DEFAULT_CLUSTERS}, or fewer for fewer rows"
     ),
 ]
-TopicsOrFew = Annotated[
+OptionalTopics = Annotated[
     int | None,
-    typer.Option(
+    number_option(
         "--topics",
         "-k",
-        parser=whole,
-        metavar="N",
-        help="Number of topics that they share.",
-        show_default=f"{USUAL_TOPICS}, or as many as features",
+        help="Number of topics shared by the clusters.",
+        show_default=f"{DEFAULT_TOPICS}, or fewer for fewer features",
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=LARGEST_SEED, help="Same seed, same result.")]
-Jobs = Annotated[int, typer.Option("--jobs", help="Threads; -1 for all cores.", callback=check_jobs)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.", rich_help_panel=_OUTPUT)]
-Labels = Annotated[
-    Path | None,
-    typer.Option(
-        "--labels",
-        "-o",
-        help="Table of rows and clusters: .csv, .tsv, .json, .parquet.",
-        callback=check_table,
-        rich_help_panel=_OUTPUT,
-    ),
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, max=LARGEST_SEED, help="Random seed; the same seed gives the same result.")
 ]
+Jobs = Annotated[int, typer.Option("--jobs", help="Number of threads; -1 for all cores.", callback=check_jobs)]
+Processes = Annotated[int, typer.Option("--jobs", help="Number of processes; -1 for all cores.", callback=check_jobs)]
+Stabilize = Annotated[Stabilization, typer.Option("--stabilize", help="Use sqrt for overdispersed counts.")]
+DropEmpty = Annotated[bool, typer.Option("--drop-empty", help="Drop rows without counts.")]
+Noise = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of counts with a topic drawn uniformly.")]
+Balance = Annotated[float, typer.Option(min=0.01, max=1.0, help="Ratio of successive cluster sizes; 1 for equal ones.")]
+
+
+# --- bundles ----------------------------------------------------------------------------------------------------
+
+
+class ReadOptions(NamedTuple):
+    """How to read an input."""
+
+    format: Annotated[CountFormat | None, input_option("--format", help="Format; detected by default.")] = None
+    row_names: Annotated[Path | None, input_option("--row-names", help="File with one name per line.")] = None
+    feature_names: Annotated[Path | None, input_option("--feature-names", help="File with one name per line.")] = None
+    transpose: Annotated[
+        bool | None, input_option("--transpose/--no-transpose", help="The file has features as rows.")
+    ] = None
+    layer: Annotated[str | None, input_option("--layer", help="Layer of an .h5ad file.")] = None
+    text: Annotated[bool, input_option("--text", help="The file holds one text per line.")] = False
+    text_column: Annotated[
+        str | None, input_option("--text-column", help="Column of a .csv or .jsonl file with texts.")
+    ] = None
+
+
+class TextOptions(NamedTuple):
+    """How to count the words of texts."""
+
+    min_rows: Annotated[
+        int, text_option("--min-rows", min=1, help="Drop words that occur in fewer texts than this.")
+    ] = 1
+    max_share: Annotated[
+        float,
+        text_option(
+            "--max-share", min=0.0, max=1.0, help="Drop words that occur in a larger share of texts than this."
+        ),
+    ] = 1.0
+    stop_words: Annotated[
+        str | None, text_option("--stop-words", help="english, or a file with one word per line.")
+    ] = None
+    ngrams: Annotated[int, text_option("--ngrams", min=1, max=5, help="Also count sequences of up to N words.")] = 1
+    words: Annotated[Path | None, text_option("--words", help="Count only the words in this file.")] = None
+
+
+class PageOptions(NamedTuple):
+    """Contents of a page about a model."""
+
+    data: Annotated[Path | None, page_option("--data", help="The input of the fit, or new rows.")] = None
+    labels: Annotated[
+        Path | None, page_option("--labels", help="Known labels: a column of a .csv or .tsv, or one per line.")
+    ] = None
+    texts: Annotated[Path | None, page_option("--texts", help="Texts of the rows: a folder or file, see --text.")] = (
+        None
+    )
+    results: Annotated[Path | None, page_option("--results", help="Table of mmpca select --results, as .csv.")] = None
+    title: Annotated[str | None, page_option("--title", help="Heading of the page.")] = None
+
+
+BUNDLES = (ReadOptions, TextOptions, PageOptions)

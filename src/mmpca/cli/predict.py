@@ -1,84 +1,107 @@
-"""``mmpca predict``: new rows into the clusters of a model."""
+"""``mmpca predict``: assign new rows to the clusters of a model."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
+from mmpca.cli import console, options
+from mmpca.cli.inputs import load_data, load_files, read_for_model, suspicions
+from mmpca.cli.options import ReadOptions
+from mmpca.cli.tables import console_table, records, write_table
 
-from mmpca.cli import parts, screen
-from mmpca.cli.inputs import read_for_model
-from mmpca.cli.options import InputOptions
-from mmpca.cli.probabilities import best_clusters
-from mmpca.cli.quiet import without_name_warnings
-from mmpca.cli.tables import records, write_table
-from mmpca.model import ModelFile, read_model
-from mmpca.model.prediction import best_of
+if TYPE_CHECKING:
+    from mmpca.distributed.sources import Loaded
+    from mmpca.model import ModelFile
 
-MOST_ROWS_SHOWN = 40
+MAX_ROWS_SHOWN = 40
 
 
-def run(
-    model_path: Path,
-    paths: list[Path],
-    *,
-    labels: Path | None,
-    with_probabilities: bool,
-    as_json: bool,
-    scheduler: str | None,
-    how: InputOptions,
+def predict(
+    model: options.Model,
+    input: options.Inputs,
+    labels: options.LabelsOutput = None,
+    probabilities: Annotated[
+        bool, options.output_option("--probabilities", help="Add a column for each cluster.")
+    ] = False,
+    safe_csv: options.SafeCsv = False,
+    json: options.Json = False,
+    scheduler: options.Scheduler = None,
+    read: ReadOptions = ReadOptions(),
 ) -> None:
-    """Load, read, predict, and write or show."""
-    file = read_model(model_path)
-    if scheduler is None and len(paths) == 1:
-        predicted = _predict_here(paths[0], how, file, with_probabilities=with_probabilities)
-    else:
-        predicted = parts.predicted(paths, how, scheduler, file, with_probabilities=with_probabilities)
-    names, best, probabilities, n_empty, remarks = predicted
+    """Assign new rows, or new texts, to the clusters of a model.
+
+    Features are matched by name: unknown features are dropped and counted, missing ones are zero.
+    Without --labels, the table is printed.
+
+    For example:
+
+      mmpca predict counts.mmpca new.mtx --labels new.csv
+
+      mmpca predict reports.mmpca new_reports/ --probabilities --json
+
+      mmpca predict all.mmpca new-*.npz --scheduler tcp://10.0.0.1:8786 --labels new.parquet
+    """
+    import numpy as np
+
+    from mmpca.backend import map_rows, row_entries
+    from mmpca.distributed import fitting
+    from mmpca.model import prediction, read_model
+
+    file = read_model(model)
+    with _load(input, read, scheduler, file) as rows:
+        backend, notes = rows.backend, list(rows.notes)
+        # With a column per cluster, all probabilities come back; otherwise only the largest.
+        every = fitting.probabilities(file.model, backend) if probabilities else None
+        best = fitting.best_clusters(file.model, backend) if every is None else prediction.most_probable(every)
+        n_empty = int((map_rows(backend, row_entries, np.arange(backend.n_rows)) == 0).sum())
     table: dict[str, list[Any]] = {
-        "row": names,
+        "row": rows.row_names or [],
         "cluster": best["cluster"].tolist(),
         "probability": best["probability"].round(6).tolist(),
     }
-    if probabilities is not None:
-        table |= {f"cluster_{q}": column.round(6).tolist() for q, column in enumerate(probabilities.T)}
+    if every is not None:
+        table |= {f"cluster_{q}": column.round(6).tolist() for q, column in enumerate(every.T)}
     if n_empty:
-        remarks.append(
-            f"{n_empty:,} rows have no counts that the model knows: the largest cluster is their best guess."
-        )
-    screen.notes(remarks)
+        notes.append(f"{n_empty:,} rows have no counts that the model knows; they are in the largest cluster.")
+    console.notes(notes)
     if labels is not None:
-        write_table(labels, table)
-    if as_json:
-        screen.print_json({"labels": records(table) if labels is None else str(labels), "notes": remarks})
+        write_table(labels, table, safe=safe_csv)
+    if json:
+        console.print_json({"labels": records(table) if labels is None else labels, "notes": notes})
     elif labels is None:
-        _show(screen.out(), table)
+        _show(table)
     else:
-        screen.out().print(f"{len(best):,} labels written to {labels}", highlight=False, markup=False, soft_wrap=True)
+        console.line(f"{len(best):,} labels written to {labels}")
 
 
-def _predict_here(path: Path, how: InputOptions, file: ModelFile, *, with_probabilities: bool) -> parts.Predicted:
-    data, found = read_for_model(path, how, file), None
-    if with_probabilities:
-        with without_name_warnings():
-            found = file.model.predict_proba(data.X)  # (N, Q)
-    best = best_clusters(file.model, data.X) if found is None else best_of(found)
-    n_empty = int((np.diff(data.X.indptr) == 0).sum())
-    return parts.Predicted(data.row_names(), best, found, n_empty, list(data.table.notes))
+@contextmanager
+def _load(paths: list[Path], read: ReadOptions, scheduler: str | None, file: ModelFile) -> Iterator[Loaded]:
+    """Provide the rows of one input, or of several files, with the features of a model."""
+    from mmpca.distributed import fitting
+
+    if scheduler is None and len(paths) == 1:
+        data = read_for_model(paths[0], read, file)
+        yield load_data(data, file.model.stabilize_, [*data.table.notes, *suspicions(data)])
+        return
+    model, is_text_model = file.model, file.text is not None
+    reading = fitting.reading_for(model)
+    with load_files(paths, read, scheduler, reading, n_jobs=model.n_jobs, is_text_model=is_text_model) as loaded:
+        fitting.check_features(model, loaded.backend)
+        yield loaded._replace(notes=[*loaded.notes, *suspicions(loaded)])
 
 
-def _show(console: Console, table: dict[str, list[Any]]) -> None:
-    """Print the table, its beginning if it is long."""
-    shown = Table(box=SIMPLE_HEAD)
-    for name in table:
-        shown.add_column(name, justify="left" if name == "row" else "right")
-    for row in list(zip(*table.values(), strict=True))[:MOST_ROWS_SHOWN]:
+def _show(table: dict[str, list[Any]]) -> None:
+    """Print the table, shortened if it is long."""
+    shown = console_table(left=["row"])
+    for name in list(table)[1:]:
+        shown.add_column(name, justify="right")
+    for row in list(zip(*table.values(), strict=True))[:MAX_ROWS_SHOWN]:
         shown.add_row(*(f"{value:.3f}" if isinstance(value, float) else str(value) for value in row))
-    console.print(shown)
-    n_left = len(table["row"]) - MOST_ROWS_SHOWN
+    out = console.out()
+    out.print(shown)
+    n_left = len(table["row"]) - MAX_ROWS_SHOWN
     if n_left > 0:
-        console.print(f"and {n_left:,} more rows: --labels FILE writes them all", style="dim")
+        out.print(f"{n_left:,} more rows; write them all with --labels FILE", style="dim")

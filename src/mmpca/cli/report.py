@@ -1,102 +1,96 @@
-"""``mmpca report``: from a model file to one HTML page."""
+"""``mmpca report``: write one HTML page about a model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mmpca.cli import screen
-from mmpca.cli.inputs import Data, is_text, read_for_model
-from mmpca.cli.labels import fitting, read_columns, read_labels
-from mmpca.cli.options import InputOptions
+from mmpca.cli import console, options
+from mmpca.cli.inputs import check_length, is_text, read_columns, read_for_model, read_labels
+from mmpca.cli.options import PageOptions, ReadOptions
 from mmpca.errors import InputFileError
-from mmpca.model import MMPCA, ModelFile, read_model
-from mmpca.report import write_report
 
-RESULT_COLUMNS: tuple[str, ...] = ("n_clusters", "n_topics", "predictive", "predictive_error", "icl", "wins")
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
+    from mmpca.model import MMPCA, ModelFile
 
-class Sources(NamedTuple):
-    """Files that a page can be made of, beside the model."""
-
-    data: Path | None
-    labels: Path | None
-    texts: Path | None
-    results: Path | None
+RESULT_COLUMNS = ("n_clusters", "n_topics", "predictive", "predictive_error", "icl", "wins")
 
 
-def run(model_path: Path, output: Path, *, sources: Sources, title: str | None, how: InputOptions) -> None:
-    """Load, read and write."""
-    model, given = read_all(model_path, sources=sources, how=how)
-    written = write_report(model, output, title=title, **given)
-    told = f"{written.stat().st_size / 1000:,.0f} kB written to {written}"
-    screen.out().print(told, highlight=False, markup=False, soft_wrap=True)
+def report(
+    model: options.Model,
+    output: Annotated[Path, options.file_option("--output", "-o", help="HTML file to write.")] = Path("report.html"),
+    page: PageOptions = PageOptions(),
+    read: ReadOptions = ReadOptions(),
+) -> None:
+    """Write one HTML page about a model, to read and to share: clusters, topics, rows, and the search.
+
+    The page needs no network and no other files. Labels and texts are in the order of the rows.
+    Labels in a table with a column "row" are matched by name instead; it must name every row once.
+
+    For example:
+
+      mmpca report counts.mmpca --data counts.mtx --labels truth.csv -o counts.html
+
+      mmpca report reports.mmpca --data reports/ --title "Pathology reports of 2019"
+    """
+    from mmpca.report import write_report
+
+    fitted, contents = read_contents(model, page, read)
+    path = write_report(fitted, output, title=page.title, **contents)
+    console.line(f"{path.stat().st_size / 1000:,.0f} kB written to {path}")
 
 
-def read_all(model_path: Path, *, sources: Sources, how: InputOptions) -> tuple[MMPCA, dict[str, Any]]:
-    """Return a model, and what else a report is given: X, labels, texts, row_names and search."""
-    file = read_model(model_path)
-    data = None if sources.data is None else read_for_model(sources.data, how, file)
+def read_contents(model: Path, page: PageOptions, read: ReadOptions) -> tuple[MMPCA, dict[str, Any]]:
+    """Return a model and the contents of its page: X, labels, texts, row_names and search."""
+    import numpy as np
+
+    from mmpca.model import read_model
+
+    file = read_model(model)
+    data = None if page.data is None else read_for_model(page.data, read, file)
     names = None if data is None else data.row_names()
     n_rows = len(file.model.labels_) if names is None else len(names)
-    labels = None if sources.labels is None else fitting(sources.labels, read_labels(sources.labels, names), n_rows)
-    texts = _texts(sources, how, file, n_rows)
-    given: dict[str, Any] = {"labels": labels, "texts": texts, "row_names": None}
+    labels = None if page.labels is None else read_labels(page.labels, names, n_rows)
+    texts = _read_texts(page, read, file, n_rows)
+    X, shown_names = None, None
     if data is not None:
-        filled = _filled(data)
-        # A row that has no name goes by its number, which the page says better.
-        own = names if data.table.row_names is not None else None
-        given = {what: _taken(values, filled) for what, values in {**given, "row_names": own}.items()}
-        data = data.take(filled)
-        screen.notes(data.table.notes)
-    given["search"] = None if sources.results is None else read_results(sources.results)
-    given["X"] = None if data is None else data.X
-    return file.model, given
+        n_entries = np.diff(data.X.indptr)
+        rows = np.flatnonzero(n_entries) if n_entries.any() else np.arange(n_rows)
+        if rows.size < n_rows:  # a fit with --drop-empty leaves them out too
+            console.notes([f"{n_rows - rows.size:,} rows without counts that the model knows were dropped."])
+            data = data.take(rows)
+            labels, texts = (None if values is None else [values[i] for i in rows] for values in (labels, texts))
+        console.notes(data.table.notes)
+        X, shown_names = data.X, None if data.table.row_names is None else data.row_names()
+    search = None if page.results is None else read_results(page.results)
+    return file.model, {"X": X, "labels": labels, "texts": texts, "row_names": shown_names, "search": search}
 
 
 def read_results(path: Path) -> dict[str, NDArray[Any]]:
     """Return the numbers of clusters and topics that were tried, and their criteria."""
+    import numpy as np
+
     table = read_columns(path)
-    try:
-        columns: dict[str, NDArray[Any]] = {
-            name: np.array(table[name], dtype=np.float64) for name in RESULT_COLUMNS if name in table
-        }
-    except ValueError as error:
-        raise InputFileError(f"{path}: a column holds something else than numbers ({error}).") from error
-    missing = {"n_clusters", "n_topics"} - set(columns)
-    if missing:
-        raise InputFileError(
-            f"{path}: there is no column {sorted(missing)[0]!r}. Give the table that mmpca select --results wrote."
-        )
     for name in ("n_clusters", "n_topics"):
-        columns[name] = columns[name].astype(np.int64)
-    return columns
+        if name not in table:
+            raise InputFileError(
+                f"{path}: expected a column {name!r}. Give the table written by mmpca select --results.", path=path
+            )
+    try:
+        columns = {name: np.array(table[name], dtype=np.float64) for name in RESULT_COLUMNS if name in table}
+    except ValueError as error:
+        raise InputFileError(f"{path}: expected columns of numbers ({error}).", path=path) from error
+    return columns | {name: columns[name].astype(np.int64) for name in ("n_clusters", "n_topics")}
 
 
-def _texts(sources: Sources, how: InputOptions, file: ModelFile, n_rows: int) -> list[str] | None:
+def _read_texts(page: PageOptions, read: ReadOptions, file: ModelFile, n_rows: int) -> list[str] | None:
     """Return the texts to show: those given, or those that were counted."""
     from mmpca.text import read_texts
 
-    if sources.texts is not None:
-        return fitting(sources.texts, read_texts(sources.texts).texts, n_rows)
-    if sources.data is not None and is_text(sources.data, how, has_text=file.text is not None):
-        return read_texts(sources.data, column=how.text_column).texts
+    if page.texts is not None:
+        return check_length(page.texts, read_texts(page.texts).texts, n_rows)
+    if page.data is not None and is_text(page.data, read, is_text_model=file.text is not None):
+        return read_texts(page.data, column=read.text_column).texts
     return None
-
-
-def _filled(data: Data) -> NDArray[np.intp]:
-    """Return the rows that have counts, as a fit with --drop-empty takes them; all if none has."""
-    totals = np.diff(data.X.indptr)
-    filled = np.flatnonzero(totals)
-    if 0 < filled.size < totals.size:
-        screen.note(f"{totals.size - filled.size:,} rows without counts that the model knows are left out.")
-        return filled
-    return np.arange(totals.size)
-
-
-def _taken(values: Sequence[str] | None, rows: NDArray[np.intp]) -> list[str] | None:
-    return None if values is None else [values[i] for i in rows.tolist()]

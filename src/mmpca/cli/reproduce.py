@@ -1,58 +1,109 @@
-"""``mmpca reproduce``: an experiment of the paper, from its tasks to table and figure."""
+"""``mmpca reproduce``: run one of the paper's experiments."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
-from mmpca.cli import screen
-from mmpca.cli.guard import INTERRUPTED
-from mmpca.cli.progress import watched
-from mmpca.experiments import EXPERIMENTS, Ledger, Record, Task, make, run_tasks, write_output
-from mmpca.experiments.reports import BiopsyReports, write_details
-from mmpca.plots.style import check_matplotlib
+from mmpca.cli import console, options
+from mmpca.cli.options import ExperimentName
+from mmpca.cli.progress import progress_display
+from mmpca.cli.tables import console_table
+
+if TYPE_CHECKING:
+    from mmpca.paper import Record, Task
+    from mmpca.paper.reports import BiopsyReports
 
 
-def run(name: str, *, folder: Path, quick: bool, n_jobs: int, given: dict[str, Any]) -> None:
-    """Run what is not finished, write and show; leave with code 130 if Ctrl-C came."""
-    check_matplotlib()  # better now than after hours
-    _check_options(name, given)
-    experiment = make(name, quick=quick, **given)
+def reproduce(
+    name: Annotated[ExperimentName, typer.Argument(help="The experiment.", show_default=False)],
+    replicates: Annotated[
+        int | None,
+        typer.Option("--replicates", "-r", min=1, help="Number of data sets.", show_default="as in the paper"),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for the results.", show_default="mmpca-NAME")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Run a small version, in less than two minutes.")] = False,
+    levels: Annotated[
+        Any,
+        options.list_option(
+            "--levels", parser=options.share_list, help="noise: levels such as 0,0.2,0.4.", show_default=False
+        ),
+    ] = None,
+    methods: Annotated[
+        Any,
+        options.list_option(
+            "--methods",
+            parser=options.name_list,
+            help="noise, sample-size: some of ceiling, mmpca, lda-space, lda-space-mmpca, lda, lda-mmpca, nmf-em, "
+            "mixtures, dirichlet, directions.",
+            show_default="all",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed", min=0, max=options.LARGEST_SEED, help="Random seed of the first data set.", show_default="1000"
+        ),
+    ] = None,
+    jobs: options.Processes = -1,
+) -> None:
+    """Run one of the paper's experiments, and write its table and figure.
+
+    intro: bound and agreement during a fit. noise: all methods under noise and unequal clusters.
+    selection: the numbers of clusters and topics. sample-size: all methods with few and many rows.
+    runtime: time against the number of rows. reports: synthetic medical reports, with a page about their clusters.
+
+    Finished tasks are saved; after an interruption or a crash, the same command resumes.
+
+    For example:
+
+      mmpca reproduce noise --quick
+
+      mmpca reproduce noise --replicates 10 --levels 0,0.2,0.4,0.6 --out noise --jobs 2
+    """
+    from mmpca.paper import make, run_tasks, write_output
+    from mmpca.paper.reports import BiopsyReports
+    from mmpca.plots.style import check_matplotlib
+
+    check_matplotlib()  # now, not after hours
+    given = {"replicates": replicates, "seed": seed, "levels": levels, "families": methods}
+    _check_options(name.value, given)
+    folder = out or Path(f"mmpca-{name.value}{'-quick' if quick else ''}")
+    experiment = make(name.value, quick=quick, **given)
     try:
-        with watched(name) as tell:
-            records = run_tasks(experiment, Ledger(folder), n_jobs=n_jobs, callback=tell)
+        with progress_display() as show:
+            records = run_tasks(experiment, folder, n_jobs=jobs, callback=show)
     except KeyboardInterrupt:
-        screen.say("interrupted", f"Finished parts are in {folder}; the same command goes on there.", "bold red")
-        raise typer.Exit(INTERRUPTED) from None
-    output = write_output(experiment, records, folder)
+        raise KeyboardInterrupt(f"Finished tasks are in {folder}; the same command resumes there.") from None
+    table, files = write_output(experiment, records, folder)
     if isinstance(experiment, BiopsyReports):
-        output.files.extend(about_reports(experiment, records, folder))
-    console = screen.out()
-    _show(console, experiment.name, experiment.summary(output.table))
-    gaps = experiment.gaps(output.table)
+        files += write_reports(experiment, records, folder)
+    _show(experiment.name, experiment.summary(table))
+    gaps = experiment.gaps(table)
     if gaps is not None:
-        _show(console, f"{experiment.name}: behind MMPCA on the same data, mean (standard error)", gaps)
-    told = ", ".join(str(path) for path in output.files)
-    console.print(f"written: {told}", highlight=False, markup=False, soft_wrap=True)
+        _show(f"{experiment.name}: difference from MMPCA on the same data, mean (standard error)", gaps)
+    console.line(f"written: {', '.join(str(path) for path in files)}")
 
 
 def _check_options(name: str, given: Mapping[str, Any]) -> None:
-    """Refuse an option that the experiment does not have, in the command's own words."""
+    """Raise an error if an option does not apply to the experiment."""
+    from mmpca.paper import EXPERIMENTS
+
     for option, flag in (("levels", "--levels"), ("families", "--methods")):
-        having = [other for other, kind in EXPERIMENTS.items() if option in {field.name for field in fields(kind)}]  # type: ignore[arg-type]
-        if given.get(option) is not None and name not in having:
-            raise ValueError(f"{flag} is for {' and '.join(having)}, but the experiment is {name}. Leave it out.")
+        valid = [other for other, kind in EXPERIMENTS.items() if option in {field.name for field in fields(kind)}]  # type: ignore[arg-type]
+        if given.get(option) is not None and name not in valid:
+            raise ValueError(f"{flag} applies to {' and '.join(valid)}, but the experiment is {name}. Remove it.")
 
 
-def about_reports(experiment: BiopsyReports, records: Mapping[Task, Record], folder: Path) -> list[Path]:
-    """Write tables and pages about the first corpus of reports, beside labels and sub-types; return the files."""
+def write_reports(experiment: BiopsyReports, records: Mapping[Task, Record], folder: Path) -> list[Path]:
+    """Write tables and pages about the first corpus of reports, with known labels and subtypes; return the files."""
+    from mmpca.paper.reports import write_details
     from mmpca.report import write_report
 
     task, record = next(iter(records.items()))
@@ -67,29 +118,25 @@ def about_reports(experiment: BiopsyReports, records: Mapping[Task, Record], fol
             texts=reports.texts,
             row_names=reports.names.tolist(),
             search=record["cells"],
-            title=f"Synthetic breast-biopsy reports, clusters and known {what}",
+            title=f"Synthetic breast-biopsy reports: clusters and known {kind}",
         )
-        for name, what, known in (
+        for name, kind, known in (
             ("reports.html", "labels", reports.labels),
-            ("reports-subtypes.html", "sub-types", reports.subtypes),
+            ("reports-subtypes.html", "subtypes", reports.subtypes),
         )
     ]
     return [*write_details(experiment, record, folder), *pages]
 
 
-def _show(console: Console, title: str, summary: dict[str, list[Any]]) -> None:
-    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left")
+def _show(title: str, summary: dict[str, list[Any]]) -> None:
+    """Print a table of results."""
+    out, table = console.out(), console_table(title)
     for name, column in summary.items():
         is_text = any(isinstance(value, str) for value in column)
         table.add_column(name, justify="left" if is_text else "right", no_wrap=is_text, min_width=5)
     for row in zip(*summary.values(), strict=True):
-        table.add_row(*(_shown(value) for value in row))
-    if not console.is_terminal:  # all columns whatever their number: nobody's terminal has to hold them
-        console.width = max(console.width, console.measure(table, options=console.options.update(width=1000)).maximum)
-    console.print(table)
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:,.3f}" if isinstance(value, float) else str(value)
+        cells = ("" if x is None else f"{x:,.3f}" if isinstance(x, float) else str(x) for x in row)
+        table.add_row(*cells)
+    if not out.is_terminal:  # a pipe has room for all columns
+        out.width = max(out.width, out.measure(table, options=out.options.update(width=1000)).maximum)
+    out.print(table)

@@ -1,62 +1,91 @@
-"""``mmpca simulate``: counts from the model, with the truth."""
+"""``mmpca simulate``: draw counts from the model."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
+import typer
 
-from mmpca.cli import screen
+from mmpca.cli import console, options
 from mmpca.cli.tables import write_table
-from mmpca.io import CountTable, write_counts
-from mmpca.simulate import Simulation, paper_design, simulate_mmpca, sparse_topics
 
-# Random clusters prefer few topics: below 1, the smaller the fewer.
-SHARE_CONCENTRATION = 0.3
+if TYPE_CHECKING:
+    from mmpca.simulate import Simulation
 
-
-class Design(NamedTuple):
-    """What to draw: the paper's design, or random clusters and topics where their numbers are given."""
-
-    n_rows: int
-    length: int
-    noise: float
-    balance: float
-    n_clusters: int | None
-    n_topics: int | None
-    n_features: int
+CONCENTRATION = 0.3  # of the Dirichlet distribution of random topic shares: below 1, few topics dominate a cluster
 
 
-def run(path: Path, *, labels: Path | None, design: Design, seed: int, as_json: bool) -> None:
-    """Draw and write."""
-    drawn = draw(design, seed)
-    write_counts(path, CountTable(drawn.X, None, np.array(drawn.feature_names, dtype=object), []))
+def simulate(
+    output: options.CountsOutput,
+    labels: options.LabelsOutput = None,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Number of rows.")] = 400,
+    length: Annotated[int, typer.Option("--length", min=1, help="Total count of each row.")] = 250,
+    noise: options.Noise = 0.0,
+    balance: options.Balance = 1.0,
+    clusters: Annotated[
+        int | None,
+        options.number_option(
+            "--clusters", "-q", help="Random clusters, with --topics.", show_default="the paper's six"
+        ),
+    ] = None,
+    topics: Annotated[
+        int | None,
+        options.number_option(
+            "--topics", "-k", help="Random topics, with --clusters.", show_default="the paper's four"
+        ),
+    ] = None,
+    features: Annotated[int, typer.Option("--features", min=1, help="Number of features of random topics.")] = 1000,
+    json: options.Json = False,
+    seed: options.Seed = 0,
+) -> None:
+    """Draw counts from the model: the paper's design, or random clusters and topics.
+
+    For example:
+
+      mmpca simulate paper.mtx --noise 0.2 --balance 0.7 --labels truth.csv
+
+      mmpca simulate large.npz --rows 20000 --features 20000 -q 20 -k 20 --length 100
+    """
+    import numpy as np
+
+    from mmpca.io import CountTable, write_counts
+    from mmpca.simulate import paper_design
+
+    if (clusters is None) != (topics is None):
+        raise typer.BadParameter(
+            "a random design needs both --clusters and --topics; the paper's design needs neither."
+        )
+    if clusters is None or topics is None:
+        data = paper_design(rows, length, noise, balance, random_state=seed)
+    else:
+        data = _random_design(rows, length, noise, balance, clusters, topics, features, seed)
+    write_counts(output, CountTable(data.X, None, np.array(data.feature_names, dtype=object), []))
     if labels is not None:
-        rows = [str(i) for i in range(len(drawn.labels))]
-        write_table(labels, {"row": rows, "cluster": drawn.labels.tolist()})
-    if as_json:
-        sizes = {"rows": drawn.X.shape[0], "features": drawn.X.shape[1], "seed": seed}
-        screen.print_json(sizes | {"output": str(path), "labels": None if labels is None else str(labels)})
-        return
-    told = f"{drawn.X.shape[0]:,} rows x {drawn.X.shape[1]:,} features written to {path}"
-    if labels is not None:
-        told += f", true clusters to {labels}"
-    screen.out().print(told, highlight=False, markup=False, soft_wrap=True)
+        write_table(labels, {"row": [str(i) for i in range(rows)], "cluster": data.labels.tolist()})
+    if json:
+        sizes = {"rows": data.X.shape[0], "features": data.X.shape[1], "seed": seed}
+        console.print_json(sizes | {"output": output, "labels": labels})
+    else:
+        console.line(f"{data.X.shape[0]:,} rows x {data.X.shape[1]:,} features written to {output}")
+        console.written({"true clusters": labels})
 
 
-def draw(design: Design, seed: int) -> Simulation:
-    """Return data of a design."""
-    if design.n_clusters is None or design.n_topics is None:
-        return paper_design(design.n_rows, design.length, design.noise, design.balance, random_state=seed)
+def _random_design(
+    n_rows: int, length: int, noise: float, balance: float, n_clusters: int, n_topics: int, n_features: int, seed: int
+) -> Simulation:
+    """Draw counts from random topics and random clusters that prefer few of them."""
+    import numpy as np
+
+    from mmpca.simulate import simulate_mmpca, sparse_topics
+
     rng = np.random.default_rng(seed)
-    shares = rng.dirichlet(np.full(design.n_topics, SHARE_CONCENTRATION), design.n_clusters)  # (Q, K)
+    shares = rng.dirichlet(np.full(n_topics, CONCENTRATION), n_clusters)  # (Q, K)
     return simulate_mmpca(
-        design.n_rows,
-        topics=sparse_topics(design.n_topics, design.n_features, random_state=rng),
+        n_rows,
+        topics=sparse_topics(n_topics, n_features, random_state=rng),
         cluster_topics=shares,
-        weights=design.balance ** np.arange(design.n_clusters - 1, -1, -1),
-        lengths=design.length,
-        noise=design.noise,
+        weights=balance ** np.arange(n_clusters - 1, -1, -1),
+        lengths=length,
+        noise=noise,
         random_state=rng,
     )

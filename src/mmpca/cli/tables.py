@@ -1,37 +1,57 @@
-"""Tables to files: CSV, TSV, JSON or Parquet, by the ending of the path."""
+"""Tables as files (CSV, TSV, JSON or Parquet, by the file's ending) and on the console."""
 
 from __future__ import annotations
 
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-Table = Mapping[str, Sequence[Any]]
-ENDINGS = (".csv", ".tsv", ".json", ".parquet")
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from mmpca.cli import console
+
+Columns = Mapping[str, Sequence[Any]]
 
 
-def write_table(path: Path, table: Table) -> None:
-    """Write columns of equal length, whole or not at all; an older file of that name is replaced.
+# A spreadsheet evaluates a cell that begins like this as a formula, which may send data elsewhere or start programs.
+_FORMULA = re.compile(r"[\t\r ]*[=+@-]")
+
+
+def write_table(path: Path, table: Columns, *, safe: bool = False) -> None:
+    """Write a table atomically; an existing file is replaced.
+
+    In a .csv or .tsv file, a text that a spreadsheet would evaluate is written unchanged, with a note, or with an
+    apostrophe before it if `safe` is true. Spreadsheets show such a cell as text; other programs see the apostrophe.
 
     Parameters
     ----------
     path : Path
-        Ending in .csv, .tsv, .json (a list of objects) or .parquet.
-    table : mapping from names to columns
-        Columns hold Python's own numbers and strings.
+        Ends in .csv, .tsv, .json (a list of objects) or .parquet.
+    table : mapping of str to sequence
+        Columns of Python numbers and strings, all of one length.
+    safe : bool
+        Whether to disarm formulas.
     """
-    from mmpca.io.columns import delimited
-    from mmpca.model.archive import write_atomically
+    from mmpca.io.delimited import format_columns
+    from mmpca.store import write_atomically
 
     if path.suffix == ".parquet":
         content = _parquet(table)
     elif path.suffix == ".json":
         content = (json.dumps(records(table), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
     else:
-        content = delimited(table, "\t" if path.suffix == ".tsv" else ",")
+        first = next((value for column in table.values() for value in column if is_formula(value)), None)
+        if first is not None and safe:
+            table = {name: [f"'{x}" if is_formula(x) else x for x in column] for name, column in table.items()}
+        elif first is not None:
+            text = f"{path}: a spreadsheet would evaluate {first!r} as a formula. Add --safe-csv to prevent that."
+            console.notes([text])
+        content = format_columns(table, "\t" if path.suffix == ".tsv" else ",")
 
     def write(file: IO[bytes]) -> None:
         file.write(content)
@@ -39,19 +59,31 @@ def write_table(path: Path, table: Table) -> None:
     write_atomically(path, write)
 
 
-def records(table: Table) -> list[dict[str, Any]]:
-    """Return a table as a list of objects; what is no number in JSON becomes None."""
+def is_formula(value: Any) -> bool:
+    """Return True for a text, other than a number, that a spreadsheet would evaluate."""
+    if not (isinstance(value, str) and _FORMULA.match(value)):
+        return False
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
+
+
+def records(table: Columns) -> list[dict[str, Any]]:
+    """Return a table as a list of objects for JSON."""
     return [
-        {name: _plain(value) for name, value in zip(table, row, strict=True)}
+        {name: json_value(value) for name, value in zip(table, row, strict=True)}
         for row in zip(*table.values(), strict=True)
     ]
 
 
-def _plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
+    """Return None for NaN and infinite numbers, which JSON does not have, and any other value unchanged."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _parquet(table: Table) -> bytes:
+def _parquet(table: Columns) -> bytes:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -60,3 +92,13 @@ def _parquet(table: Table) -> bytes:
     buffer = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table({name: list(column) for name, column in table.items()}), buffer)
     return buffer.getvalue()
+
+
+def console_table(title: str | None = None, *, right: Iterable[str] = (), left: Iterable[str] = ()) -> Table:
+    """Return an empty table with the given columns, right-aligned ones first."""
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    for name in right:
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in left:
+        table.add_column(name)
+    return table

@@ -1,6 +1,5 @@
-"""The same fit on rows that are spread over threads, processes or machines, through Dask."""
+"""Fit and predict rows that are spread over files, processes or machines, through Dask."""
 
-from mmpca.distributed.fitting import fit
-from mmpca.distributed.predicting import predict
+from mmpca.distributed.fitting import fit, predict
 
 __all__ = ["fit", "predict"]

@@ -1,20 +1,28 @@
-"""Fit on data in parts."""
+"""Fit and predict rows in blocks."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
-from mmpca.distributed.crews import crew_of
+from mmpca.backend import RowBackend, Rows, Threads, map_rows, select
+from mmpca.counts import Counts
 from mmpca.distributed.sources import Loaded, Reading, load
-from mmpca.model import MMPCA, constraints
-from mmpca.model.checkpoints import Checkpoint
-from mmpca.model.starts import Callback
-from mmpca.stages import Listener
+from mmpca.distributed.workers import open_workers
+from mmpca.errors import CountsError, warn
+from mmpca.model import MMPCA, prediction
+from mmpca.model.prediction import Scores
+from mmpca.model.rules import RULES
+from mmpca.monitor import Callback, Monitor
+from mmpca.parameters import check_parameters
+
+Array = NDArray[np.float64]
 
 
 def fit(
@@ -25,39 +33,44 @@ def fit(
     read: Mapping[str, Any] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     callback: Callback | None = None,
-    on_stage: Listener | None = None,
 ) -> MMPCA:
-    """Cluster rows that are spread over threads, processes or machines; the result is that of `model.fit`.
+    """Cluster rows that are spread over blocks, files or machines; the result is that of `model.fit`.
 
-    Most rows stay where they are. The client sees those that move from cluster to cluster. Random samples are brought
-    together on workers, where topics are learned, starts are tried and clusters are split on trial; of few rows, such
-    a sample has all.
+    On a cluster, most rows stay on their workers; the client sees those that move between clusters. Random samples are
+    collected on single workers to learn topics, try starts and split clusters.
 
     Parameters
     ----------
     model : MMPCA
         With ``algorithm="greedy"``; it is fitted in place.
     X : dask array, list of blocks, of delayed blocks or of files, or AnnData
-        Blocks of rows, all of the same features: sparse or dense matrices, or files of any format that
-        :func:`mmpca.io.read_counts` knows, which the workers read. Of an AnnData object, `X` has to be a dask array,
-        as ``anndata.experimental.read_lazy`` (which needs xarray) makes it of an ``.h5ad`` or ``.zarr`` file, and
-        ``read_elem_lazy`` of a part of one. Blocks that are at hand are sent through the scheduler, which keeps a copy,
-        so as to send them again if a worker dies; large ones are better read by the workers.
+        Blocks of rows, all with the same features: sparse or dense matrices, or files of any format that
+        :func:`mmpca.io.read_counts` reads. The `X` of an AnnData object must be a dask array, as returned by
+        ``anndata.experimental.read_lazy`` (which needs xarray) and ``read_elem_lazy`` for ``.h5ad`` and ``.zarr``
+        files. Matrices in memory are sent through the scheduler, which keeps a copy in case a worker dies; large ones
+        should be read by the workers instead.
     client : distributed.Client or str, optional
-        A client, or the address of a scheduler. By default threads of this process do the work, `model.n_jobs` of them.
+        A client, or the address of a scheduler. By default, `model.n_jobs` threads read the blocks and fit the model in
+        the memory of this process.
     read : mapping, optional
         Options of :func:`mmpca.io.read_counts` for files, such as ``{"layer": "counts"}``.
     checkpoint : path, optional
-        A file for the topics, and of a greedy search of more than 50,000 rows for the labels after each epoch. If it
-        is there already, the fit goes on from it: to a maximum of the bound, if by another way than without a break.
-        The file of other data or parameters is refused.
-    callback, on_stage : callable, optional
-        As in :meth:`mmpca.MMPCA.fit`; what a worker does alone is told when it begins.
+        As in :meth:`mmpca.MMPCA.fit`.
+    callback : callable, optional
+        As in :meth:`mmpca.MMPCA.fit`. Each block that is read is reported as well, possibly from another thread; work
+        on a single worker is reported when it begins.
 
     Returns
     -------
     MMPCA
         The model.
+
+    Raises
+    ------
+    CountsError
+        If blocks do not contain counts or have different features.
+    ClusterError
+        If the scheduler is lost, or if a call kills all workers that try it.
 
     Examples
     --------
@@ -70,21 +83,22 @@ def fit(
     True
     """
     check_model(model)
-    with crew_of(client, effective_n_jobs(model.n_jobs)) as crew:
-        loaded = load(X, crew, Reading(stabilize=model.stabilize, options=read or {}))
-        return fit_loaded(model, loaded, checkpoint=checkpoint, callback=callback, on_stage=on_stage)
+    reading = Reading(stabilize=model.stabilize, options=read or {})
+    with open_workers(client) as workers:
+        loaded = load(X, workers, reading, n_threads=effective_n_jobs(model.n_jobs), monitor=Monitor(callback))
+        return fit_loaded(model, loaded, checkpoint=checkpoint, callback=callback)
 
 
 def check_model(model: MMPCA) -> None:
-    """Raise an error unless a model can be fitted to rows in parts."""
+    """Raise an error unless a model can be fitted to rows in blocks."""
     if not isinstance(model, MMPCA):
-        told = f"the class {model.__name__} itself" if isinstance(model, type) else type(model).__name__
-        raise TypeError(f"model must be an MMPCA such as MMPCA(8, 5), but it is {told}.")
-    constraints.check_parameters(model.get_params(deep=False))
+        given = f"the class {model.__name__} itself" if isinstance(model, type) else type(model).__name__
+        raise TypeError(f"model must be an MMPCA such as MMPCA(8, 5), but it is {given}.")
+    check_parameters(model.get_params(deep=False), RULES)
     if model.algorithm != "greedy":
         raise ValueError(
-            f"algorithm must be 'greedy' for rows in parts, but it is {model.algorithm!r}. Leave it out, or join the "
-            "parts."
+            f"algorithm must be 'greedy' for rows in blocks, but it is {model.algorithm!r}. Use the default, or join "
+            "the blocks and call fit."
         )
 
 
@@ -94,15 +108,119 @@ def fit_loaded(
     *,
     checkpoint: str | os.PathLike[str] | None = None,
     callback: Callback | None = None,
-    on_stage: Listener | None = None,
 ) -> MMPCA:
-    """Fit a model that was checked to data that a crew holds."""
-    parts = loaded.parts
-    constraints.check_sizes(parts, model.n_clusters, model.n_topics)
-    attributes: dict[str, Any] = {"n_features_in_": parts.n_features}
+    """Fit a valid model to rows that were loaded."""
+    backend = loaded.backend
+    attributes: dict[str, Any] = {"n_features_in_": backend.n_features}
     if loaded.feature_names is not None:
         attributes["feature_names_in_"] = np.asarray(loaded.feature_names, dtype=object)
-    kept = None
-    if checkpoint is not None:
-        kept = Checkpoint.of_fit(checkpoint, model.get_params(deep=False), parts)
-    return model.fit_at(parts, attributes=attributes, callback=callback, checkpoint=kept, on_stage=on_stage)
+    return model.fit_rows(backend, attributes=attributes, callback=callback, checkpoint=checkpoint)
+
+
+# --- prediction -------------------------------------------------------------------------------------------------
+
+
+def predict(model: MMPCA, X: Any, client: Any = None, *, read: Mapping[str, Any] | None = None) -> NDArray[np.int32]:
+    """Return the most probable cluster of each row, without moving the rows.
+
+    Parameters
+    ----------
+    model : MMPCA
+        A fitted model.
+    X, client, read
+        As in :func:`fit`. The features of files and AnnData are matched to those of the model by name, if both have
+        names: unknown features are dropped, missing ones are zero, both with a warning. A row without counts is
+        assigned to the largest cluster.
+
+    Returns
+    -------
+    labels : ndarray of int32, shape (n_samples,)
+
+    Examples
+    --------
+    >>> from mmpca import MMPCA
+    >>> from mmpca.distributed import predict
+    >>> from mmpca.simulate import paper_design
+    >>> X = paper_design(n_samples=120, random_state=0).X
+    >>> model = MMPCA(6, 4, n_init=2, random_state=0).fit(X)
+    >>> bool((predict(model, [X[:50], X[50:]]) == model.predict(X)).all())
+    True
+    """
+    check_is_fitted(model)
+    reading = reading_for(model)._replace(options=read or {})
+    with open_workers(client) as workers:
+        loaded = load(X, workers, reading, n_threads=effective_n_jobs(model.n_jobs))
+        check_features(model, loaded.backend)
+        for note in loaded.notes:
+            warn(note, UserWarning)
+        labels: NDArray[np.int32] = _map(predict_rows, model, loaded.backend)
+    return labels
+
+
+def reading_for(model: MMPCA) -> Reading:
+    """Return the options for reading rows that a model will predict."""
+    return Reading(stabilize=model.stabilize_, empty_rows="allow", known=getattr(model, "feature_names_in_", None))
+
+
+def check_features(model: MMPCA, backend: RowBackend) -> None:
+    """Raise CountsError unless rows have as many features as the model."""
+    if backend.n_features != model.n_features_in_:
+        raise CountsError(
+            f"X must have the {model.n_features_in_} features that the model was fitted to, but it has "
+            f"{backend.n_features}."
+        )
+
+
+def probabilities(model: MMPCA, backend: RowBackend) -> Array:
+    """Return the probability of each cluster for each row, (N, Q)."""
+    found: Array = _map(probability_rows, model, backend)
+    return found
+
+
+def best_clusters(model: MMPCA, backend: RowBackend) -> NDArray[Any]:
+    """Return the most probable cluster of each row and its probability, an array of `prediction.BEST`, (N,)."""
+    found: NDArray[Any] = _map(best_rows, model, backend)
+    return found
+
+
+def own_probabilities(model: MMPCA, backend: RowBackend) -> Array:
+    """Return the probability of each fitted row's own cluster, (N,)."""
+    found: Array = _map(own_rows, model, backend, model.labels_)
+    return found
+
+
+def _map(call: Callable[..., Any], model: MMPCA, backend: RowBackend, *aligned: NDArray[Any]) -> Any:
+    scores = prediction.scores_of(model.components_, model.cluster_topics_, model.weights_)
+    return map_rows(backend, call, np.arange(backend.n_rows), *aligned, shared=[scores])
+
+
+# Functions of a block; they score some rows at a time, because all scores may take more memory than the counts.
+
+
+def predict_rows(block: Counts, rows: Rows, scores: Scores, threads: Threads) -> NDArray[np.int32]:
+    """Return the most probable cluster of some rows of a block."""
+    labels = np.empty(len(rows), dtype=np.int32)
+    for part, joint in prediction.joint_in_blocks(select(block, rows), scores):
+        labels[part] = joint.argmax(axis=1)
+    return labels
+
+
+def probability_rows(block: Counts, rows: Rows, scores: Scores, threads: Threads) -> Array:
+    """Return the probability of each cluster for some rows of a block."""
+    return prediction.posterior(prediction.joint_of(select(block, rows), scores))
+
+
+def best_rows(block: Counts, rows: Rows, scores: Scores, threads: Threads) -> NDArray[Any]:
+    """Return the most probable cluster of some rows of a block, and its probability."""
+    best = np.empty(len(rows), dtype=prediction.BEST)
+    for part, joint in prediction.joint_in_blocks(select(block, rows), scores):
+        best[part] = prediction.most_probable(prediction.posterior(joint))
+    return best
+
+
+def own_rows(block: Counts, rows: Rows, labels: NDArray[np.int32], scores: Scores, threads: Threads) -> Array:
+    """Return the probability of each row's own cluster, for some rows of a block."""
+    own = np.empty(len(rows))
+    for part, joint in prediction.joint_in_blocks(select(block, rows), scores):
+        own[part] = prediction.own_probability(prediction.posterior(joint), labels[part])
+    return own

@@ -1,282 +1,302 @@
-"""Data of many kinds as parts that a crew holds, checked where they are."""
+"""Row blocks from many sources, checked where they are read: matrices, dask arrays, delayed blocks, files, AnnData."""
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import os
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from mmpca.backend import LocalRows, RowBackend, open_threads
 from mmpca.counts import Counts, as_counts, no_rows, square_root
-from mmpca.distributed.crews import Cluster, Crew
-from mmpca.distributed.parts import Parts
+from mmpca.distributed.rows import DaskRows
+from mmpca.distributed.workers import Workers
 from mmpca.errors import CountsError, InputFileError
 from mmpca.io import read_counts
-from mmpca.model.alignment import Alignment, align_features
+from mmpca.model.prediction import align_features, note_on_positions
+from mmpca.monitor import Monitor
 
 EXPECTED = (
-    "a dask array of row blocks, a list of blocks (matrices or delayed ones), a list of files, or an AnnData object "
-    "whose X is a dask array"
+    "a dask array of row blocks, a list of blocks (matrices or delayed matrices), a list of files, or an AnnData "
+    "object whose X is a dask array"
 )
 
 
 class Reading(NamedTuple):
-    """How rows become counts where they are."""
+    """How blocks become counts."""
 
     stabilize: str | None = None
     empty_rows: Literal["error", "allow", "drop"] = "error"
-    known: Any | None = None  # names of features to bring those that have names into the order of
-    names: Any | None = None  # of the features of all blocks, if these have to be brought into that order
-    options: Mapping[str, Any] = {}  # of `mmpca.io.read_counts`
-    with_rows: bool = False  # whether names of rows are brought here
+    known: Any | None = None  # names of the model's features, to which named features are matched
+    names: Any | None = None  # names of the features of all blocks, if they must be matched
+    options: Mapping[str, Any] = {}  # for `mmpca.io.read_counts`
+    with_rows: bool = False  # whether to collect the names of the rows
 
 
 class EmptyRows(NamedTuple):
-    """Rows of a block without counts, which were left out."""
+    """Empty rows of a block, which were dropped."""
 
     block: int
     n_empty: int
     n_read: int
-    name: str  # of the first, or its number in the block
+    name: str  # of the first one, or its index in the block
 
 
 class Loaded(NamedTuple):
-    """Parts, and what is known of them."""
+    """Rows on a backend, and facts about their sources."""
 
-    parts: Parts
+    backend: RowBackend
     feature_names: Any | None  # array of str, shape (V,)
-    rows: list[str] | None  # a name for each row, or its number among all that were read
-    notes: list[str]  # on how files were read, a sentence each
+    row_names: list[str] | None  # name of each row, or its index among all rows that were read
+    notes: list[str]  # remarks on how files were read, one sentence each
     empty: list[EmptyRows]  # by block
 
     @property
     def n_dropped(self) -> int:
-        """Number of rows without counts."""
+        """Number of rows without counts, which were dropped."""
         return sum(one.n_empty for one in self.empty)
 
 
-class Block(NamedTuple):
-    """A block of rows where it is."""
-
-    rows: Counts
-    feature_names: Any | None = None
-    row_names: Any | None = None  # of the rows that are kept
-    kept: NDArray[np.intp] | None = None  # which these are, if not all
-    n_read: int = 0
-    notes: tuple[str, ...] = ()
-    first_empty: str | None = None  # name or number of the first row that was left out
-
-
-class _Sketch(NamedTuple):
-    """What has to be known of a block here."""
+class BlockInfo(NamedTuple):
+    """Facts about a block that the client needs."""
 
     n_rows: int
     n_features: int
-    n_read: int
-    names_digest: str | None
-    notes: tuple[str, ...]
-    first_empty: str | None
+    n_read: int = 0  # rows, before empty ones were dropped
+    names_digest: str | None = None  # of the names of the features
+    notes: tuple[str, ...] = ()
+    first_empty: str | None = None  # name or index of the first row that was dropped
+
+
+class Block(NamedTuple):
+    """A block of rows, in the process that read it."""
+
+    rows: Counts
+    info: BlockInfo
+    feature_names: Any | None = None
+    row_names: Any | None = None  # of the rows that were kept
+    kept: NDArray[np.intp] | None = None  # indices of these rows, unless all were kept
 
 
 def load(
-    X: Any, crew: Crew, reading: Reading | None = None, *, on_read: Callable[[int], object] | None = None
+    X: Any,
+    workers: Workers | None = None,
+    reading: Reading | None = None,
+    *,
+    n_threads: int = 1,
+    monitor: Monitor | None = None,
 ) -> Loaded:
-    """Return data as parts that the crew holds.
+    """Read blocks of rows on the workers of a cluster, or in this process.
 
     Parameters
     ----------
     X : dask array, list of blocks, delayed blocks or paths, or AnnData
-        Blocks of rows, all of the same features.
-    crew : Crew
-    reading : Reading
-    on_read : callable, optional
-        Called with the number of blocks that have been read, from any thread.
+        Blocks of rows, all with the same features.
+    workers : Workers, optional
+        By default, threads read the blocks, which are then joined in the memory of this process.
+    reading : Reading, optional
+    n_threads : int
+        Threads that read blocks if there are no workers.
+    monitor : Monitor, optional
+        Receives each block as a step of the stage "reading".
+
+    Raises
+    ------
+    CountsError
+        If blocks do not contain counts, have different features, or are all empty.
     """
     reading = reading or Reading()
+    monitor = Monitor() if monitor is None else monitor
     names = None
-    if _is_anndata(X):
-        X, names = _of_anndata(X)
-        names, reading = _in_order(names, reading)
-    given = _given(_blocks(X), crew)
-    blocks = [crew.submit(read_block, block, number, reading) for number, block in enumerate(given)]
-    if on_read is not None:
-        count_done(blocks, on_read)
-    crew.finish(blocks)
-    sketches = crew.gather([crew.submit(_sketch, block) for block in blocks])
-    filled = [number for number, sketch in enumerate(sketches) if sketch.n_rows]
+    if hasattr(X, "var_names") and hasattr(X, "obs_names") and hasattr(X, "X"):
+        X, names = _split_anndata(X)
+        if reading.known is None or np.array_equal(names, reading.known):
+            reading = reading._replace(known=None)
+        else:
+            names, reading = reading.known, reading._replace(names=names)
+    given = _list_blocks(X)
+    monitor.begin("reading", "reading blocks of rows", len(given))
+    if workers is None:
+
+        def read(number: int) -> Block:
+            block = read_block(given[number], number, reading)
+            monitor.step()
+            return block
+
+        with open_threads(n_threads) as threads:
+            blocks: list[Any] = threads.map(read, range(len(given)))
+    else:
+        delayed = [number for number, block in enumerate(given) if _is_delayed(block)]
+        futures = workers.client.compute([given[number] for number in delayed])  # together: they may share inputs
+        arguments = dict(enumerate(given)) | dict(zip(delayed, futures, strict=True))
+        blocks = [workers.submit(read_block, block, number, reading) for number, block in arguments.items()]
+        workers.wait(blocks, on_done=monitor.step)
+
+    def collect(get: Callable[[Block], Any], numbers: Sequence[int]) -> list[Any]:
+        if workers is None:
+            return [get(blocks[number]) for number in numbers]
+        return workers.gather([workers.submit(get, blocks[number]) for number in numbers])
+
+    every = range(len(blocks))
+    infos: list[BlockInfo] = collect(attrgetter("info"), every)
+    filled = [number for number in every if infos[number].n_rows]
     if not filled:
         raise CountsError("X must have at least one row with counts, but all of its blocks are empty.")
-    first = sketches[filled[0]]
+    first = infos[filled[0]]
     for number in filled:
-        _compare(first, sketches[number], *(_called(given[n], n) for n in (filled[0], number)))
+        _compare(first, infos[number], *(_name(given[n], n) for n in (filled[0], number)))
     if first.names_digest is not None:
-        names = crew.call(_feature_names, blocks[filled[0]])
-    parts = Parts(
-        crew,
-        [crew.submit(_counts, blocks[number]) for number in filled],
-        [sketches[number].n_rows for number in filled],
-        first.n_features,
-    )
-    rows = list(_row_names(blocks, sketches, crew)) if reading.with_rows else None
-    notes = list(dict.fromkeys(note for sketch in sketches for note in sketch.notes))
+        names = collect(attrgetter("feature_names"), filled[:1])[0]
+    row_names = None
+    if reading.with_rows:
+        row_names = _row_names(infos, collect(attrgetter("row_names", "kept"), every))
+    notes = list(dict.fromkeys(note for info in infos for note in info.notes))
     empty = [
-        EmptyRows(number, sketch.n_read - sketch.n_rows, sketch.n_read, sketch.first_empty)
-        for number, sketch in enumerate(sketches)
-        if sketch.first_empty is not None
+        EmptyRows(number, info.n_read - info.n_rows, info.n_read, info.first_empty)
+        for number, info in enumerate(infos)
+        if info.first_empty is not None
     ]
-    return Loaded(parts, names, rows, notes, empty)
+    backend: RowBackend
+    if workers is None:
+        rows = [blocks[number].rows for number in filled]
+        del blocks  # their memory is freed one block at a time
+        backend = LocalRows(_join(rows))
+    else:
+        counts = [workers.submit(attrgetter("rows"), blocks[number]) for number in filled]
+        backend = DaskRows(workers, counts, [infos[number].n_rows for number in filled], first.n_features)
+    return Loaded(backend, names, row_names, notes, empty)
 
 
-def _blocks(X: Any) -> list[Any]:
-    """Return the blocks of rows, unread."""
+def _list_blocks(X: Any) -> list[Any]:
+    """Return the blocks of rows; files as absolute paths, which are valid in other folders."""
     if hasattr(X, "to_delayed") and hasattr(X, "numblocks"):
         if len(X.numblocks) != 2 or X.numblocks[1] != 1:
             raise ValueError(
-                f"X must be divided by rows alone, but it has {X.numblocks[-1]} blocks of columns. "
+                f"X must be divided by rows only, but it has {X.numblocks[-1]} blocks of columns. "
                 "Call X.rechunk({1: -1}) first."
             )
         return list(X.to_delayed().ravel())
     if isinstance(X, str | os.PathLike):
-        return [X]
-    if isinstance(X, Sequence):
-        if not len(X):
-            raise ValueError("X must have at least one block of rows, but the list is empty. Check what fills it.")
-        return list(X)
-    raise TypeError(f"X must be {EXPECTED}, but it is {type(X).__name__}.")
-
-
-def _given(blocks: Sequence[Any], crew: Crew) -> list[Any]:
-    """Return blocks as workers are given them: files by a path that holds anywhere, delayed ones as futures."""
-    blocks = [Path(block).absolute() if isinstance(block, str | os.PathLike) else block for block in blocks]
-    delayed = [number for number, block in enumerate(blocks) if _is_delayed(block)]
-    if delayed and isinstance(crew, Cluster):
-        futures = crew.client.compute([blocks[number] for number in delayed])  # at once: they may share what they need
-        for number, future in zip(delayed, futures, strict=True):
-            blocks[number] = future
-    return blocks
-
-
-def count_done(futures: Sequence[Any], tell: Callable[[int], object]) -> None:
-    """Tell how many futures are done, again after each of them; those that were given up are not."""
-    numbers = itertools.count(1)  # next() is atomic
-
-    def done(future: Any) -> None:
-        if not future.cancelled():
-            tell(next(numbers))
-
-    for future in futures:
-        future.add_done_callback(done)
+        X = [X]
+    if not isinstance(X, Sequence):
+        raise TypeError(f"X must be {EXPECTED}, but it is {type(X).__name__}.")
+    if not len(X):
+        raise ValueError("X must have at least one block of rows, but the list is empty.")
+    return [Path(block).absolute() if isinstance(block, str | os.PathLike) else block for block in X]
 
 
 def _is_delayed(block: Any) -> bool:
     return hasattr(block, "__dask_graph__")
 
 
-def _is_anndata(X: Any) -> bool:
-    return hasattr(X, "var_names") and hasattr(X, "obs_names") and hasattr(X, "X")
-
-
-def _of_anndata(adata: Any) -> tuple[Any, Any]:
-    """Return the blocks of an AnnData object, and the names of its variables."""
+def _split_anndata(adata: Any) -> tuple[Any, Any]:
+    """Return the dask array of an AnnData object, and the names of its variables."""
     if not hasattr(adata.X, "to_delayed"):
         raise TypeError(
             f"The X of an AnnData object must be a dask array here, but it is {type(adata.X).__name__}. Read it "
-            "by anndata.experimental.read_lazy, or cluster what is in memory by mmpca.anndata.cluster."
+            "with anndata.experimental.read_lazy, or cluster data in memory with mmpca.anndata.cluster."
         )
-    # Where names are left in the file, those at hand are mere numbers.
+    # Lazy objects leave the names in the file; their `var_names` are just numbers.
     names = getattr(adata.var, "true_index", adata.var_names)
     return adata.X, np.array([str(name) for name in names], dtype=object)
 
 
-def _in_order(names: Any, reading: Reading) -> tuple[Any, Reading]:
-    """Return the names that the features of all blocks will have, and how to read them."""
-    if reading.known is None or np.array_equal(names, reading.known):
-        return names, reading._replace(known=None)
-    return reading.known, reading._replace(names=names)
-
-
-def _called(block: Any, number: int) -> str:
+def _name(block: Any, number: int) -> str:
     return str(block) if isinstance(block, Path) else f"block {number}"
 
 
-def _compare(first: _Sketch, other: _Sketch, name: str, other_name: str) -> None:
+def _compare(first: BlockInfo, other: BlockInfo, name: str, other_name: str) -> None:
     """Raise CountsError unless two blocks have the same features."""
     if other.n_features != first.n_features:
         raise CountsError(
-            f"All of them must have the same features, but {name} has {first.n_features} and {other_name} has "
-            f"{other.n_features}. Leave out what does not belong, and count the others with one vocabulary."
+            f"All blocks must have the same features, but {name} has {first.n_features} and {other_name} has "
+            f"{other.n_features}. Leave out the wrong ones, or count all of them with one vocabulary."
         )
     if first.names_digest != other.names_digest:
         raise CountsError(
-            f"All of them must have the same features in the same order, but the names in {other_name} are not "
-            f"those in {name}. Count all of them with one vocabulary; for files that name only what occurs in "
-            "them, give it as feature_names."
+            f"All blocks must have the same features in the same order, but the feature names of {other_name} differ "
+            f"from those of {name}. Count all of them with one vocabulary; for files that list only the features that "
+            "occur, pass it as feature_names."
         )
 
 
-def _row_names(blocks: Sequence[Any], sketches: Sequence[_Sketch], crew: Crew) -> Iterator[str]:
-    """Yield a name for each row that is kept: its own, or its number among all that were read."""
-    before = 0
-    for sketch, (names, kept) in zip(
-        sketches, crew.gather([crew.submit(_names_of_rows, block) for block in blocks]), strict=True
-    ):
-        numbers = range(sketch.n_read) if kept is None else kept.tolist()
-        yield from (str(before + i) for i in numbers) if names is None else (str(name) for name in names)
-        before += sketch.n_read
+def _row_names(infos: Sequence[BlockInfo], by_block: Sequence[tuple[Any, Any]]) -> list[str]:
+    """Return the name of each row that was kept, or else its index among all rows that were read."""
+    found: list[str] = []
+    n_before = 0
+    for info, (names, kept) in zip(infos, by_block, strict=True):
+        indices = range(info.n_read) if kept is None else kept.tolist()
+        found += (str(n_before + i) for i in indices) if names is None else (str(name) for name in names)
+        n_before += info.n_read
+    return found
 
 
-# --- what workers call --------------------------------------------------------------------------------------------
+def _join(blocks: list[Counts]) -> Counts:
+    """Stack blocks vertically; empties the list, to avoid holding all rows twice."""
+    if len(blocks) == 1:
+        return blocks[0]
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(block.indptr) for block in blocks]))])
+    indices, data, n_features = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.int32), blocks[0].n_features
+    start = 0
+    blocks.reverse()
+    while blocks:
+        block = blocks.pop()
+        stop = start + block.nnz
+        indices[start:stop], data[start:stop] = block.indices, block.data
+        start = stop
+    return Counts(indptr, indices, data, n_features)
+
+
+# --- functions that run on workers --------------------------------------------------------------------------------
 
 
 def read_block(block: Any, number: int, reading: Reading) -> Block:
-    """Read a file, compute a delayed block, and check the counts."""
+    """Read a file or compute a delayed block, and check the counts."""
     if isinstance(block, Path):
         return _read_file(block, reading)
     if _is_delayed(block):
         block = block.compute(scheduler="synchronous")
     name = f"block {number} of X"
-    if reading.names is None or block.shape[0] == 0:
-        return _checked(block, name, reading)
-    aligned = _aligned(as_counts(block, name=name, empty_rows="allow").to_csr(), reading.names, reading.known, name)
-    return _checked(aligned.X, name, reading, notes=tuple(f"{name}: {note}" for note in aligned.notes()))
+    if reading.names is None or reading.known is None or block.shape[0] == 0:
+        unnamed = reading.known is not None and reading.names is None
+        return _check(block, name, reading, notes=tuple(note_on_positions(True, False)) if unnamed else ())
+    counts = as_counts(block, name=name, empty_rows="allow").to_csr()
+    aligned = align_features(counts, reading.names, reading.known, name=name)
+    return _check(aligned.X, name, reading, notes=tuple(f"{name}: {note}" for note in aligned.notes()))
 
 
 def _read_file(path: Path, reading: Reading) -> Block:
     if not path.exists():
         raise InputFileError(
-            f"{path}: there is no such file on {platform.node() or 'the worker'}. Check the path; all workers of a "
-            "cluster need to see the files under the same one."
+            f"{path}: no such file on {platform.node() or 'the worker'}. Check the path; all workers of a cluster must "
+            "see the files under the same path.",
+            path=path,
         )
     table = read_counts(path, **reading.options)
     notes, X, names = tuple(table.notes), table.X, table.feature_names
     if reading.known is not None and names is not None:
-        aligned = _aligned(X, names, reading.known, str(path))
+        aligned = align_features(X, names, reading.known, name=str(path))
         notes, X, names = (*notes, *(f"{path.name}: {note}" for note in aligned.notes())), aligned.X, reading.known
-    return _checked(X, str(path), reading, names, table.row_names, notes)
+    elif reading.known is not None:
+        notes = (*notes, *(f"{path.name}: {note}" for note in note_on_positions(True, False)))
+    return _check(X, str(path), reading, names, table.row_names, notes)
 
 
-def _aligned(X: sparse.csr_array, names: Any, known: Any, name: str) -> Alignment:
-    """Return counts in the order of the known features."""
-    aligned = align_features(X, names, known)
-    if aligned.n_missing == len(known):
-        raise CountsError(f"{name}: none of the features has a name that the model knows. Is this the right input?")
-    return aligned
-
-
-def _checked(
+def _check(
     X: Any, name: str, reading: Reading, features: Any = None, row_names: Any = None, notes: tuple[str, ...] = ()
 ) -> Block:
-    """Return the counts of a matrix with what else is known of it."""
+    """Return a matrix as a block of valid counts."""
+    digest = None if features is None else hashlib.sha256("\n".join(map(repr, features)).encode()).hexdigest()
     shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) == 2 and shape[0] == 0:
-        return Block(no_rows(shape[1]), features, row_names, notes=notes)
+        info = BlockInfo(0, shape[1], names_digest=digest, notes=notes)
+        return Block(no_rows(shape[1]), info, features, row_names)
     rows = as_counts(X, name=name, empty_rows="error" if reading.empty_rows == "error" else "allow")
     n_read, kept, filled, first_empty = rows.n_rows, None, np.flatnonzero(np.diff(rows.indptr)), None
     if reading.empty_rows == "drop" and len(filled) < n_read:
@@ -286,22 +306,5 @@ def _checked(
         row_names = None if row_names is None else row_names[filled]
     if reading.stabilize == "sqrt":
         rows = square_root(rows)
-    return Block(rows, features, row_names, kept, n_read, notes, first_empty)
-
-
-def _sketch(block: Block) -> _Sketch:
-    names = block.feature_names
-    digest = None if names is None else hashlib.sha256("\n".join(map(repr, names)).encode()).hexdigest()
-    return _Sketch(block.rows.n_rows, block.rows.n_features, block.n_read, digest, block.notes, block.first_empty)
-
-
-def _feature_names(block: Block) -> Any:
-    return block.feature_names
-
-
-def _names_of_rows(block: Block) -> tuple[Any, Any]:
-    return block.row_names, block.kept
-
-
-def _counts(block: Block) -> Counts:
-    return block.rows
+    info = BlockInfo(rows.n_rows, rows.n_features, n_read, digest, notes, first_empty)
+    return Block(rows, info, features, row_names, kept)

@@ -1,39 +1,37 @@
-"""The search on arrays: states of a partition, moves between them, and the loop that makes them.
+"""The search on arrays: the state of a partition, the moves between partitions, and the loop that makes them.
 
-The engine starts from what it is given: counts, labels, topics. Five verbs stand between search and model:
-`bound`, `gain`, `move`, `refresh` and `check`.
+The engine works on arrays: counts, labels, topics. Five functions connect the search and the model: `bound`, `gain`,
+`move`, `refresh` and `check`.
 """
 
-from mmpca.engine.assign import assigned
 from mmpca.engine.bound import icl
-from mmpca.engine.hierarchy import MergePath, merge_path
-from mmpca.engine.loop import Algorithm, Progress, Run
-from mmpca.engine.moves import bound, gain, joins, move, refresh
-from mmpca.engine.regroup import merged_once, split_once
+from mmpca.engine.merge_split import MergePath, merge_once, merge_path, split_once
+from mmpca.engine.refit import refit_topics
 from mmpca.engine.search import search
 from mmpca.engine.soft import anneal, vbem
-from mmpca.engine.state import State, build, build_at, check, copy, of_sums, relabel
+from mmpca.engine.state import State, bound, build, check, copy, from_sums, gain, joins, move, refresh, relabel
+from mmpca.engine.sweep import Algorithm, SearchOptions, assign, climb
 
 __all__ = [
     "Algorithm",
     "MergePath",
-    "Progress",
-    "Run",
+    "SearchOptions",
     "State",
     "anneal",
-    "assigned",
+    "assign",
     "bound",
     "build",
-    "build_at",
     "check",
+    "climb",
     "copy",
+    "from_sums",
     "gain",
     "icl",
     "joins",
+    "merge_once",
     "merge_path",
-    "merged_once",
     "move",
-    "of_sums",
+    "refit_topics",
     "refresh",
     "relabel",
     "search",

@@ -1,96 +1,92 @@
-"""The paper's last step: topics and topic shares re-estimated on the meta-observations of a partition."""
+"""The last step of the paper: topics and topic shares re-estimated on the meta-observations of a partition."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import xlogy
 
 from mmpca import kernels
-from mmpca.blas import one_blas_thread
-from mmpca.engine.bound import Array, dirichlet_divergence, expected_log_theta
-from mmpca.engine.moves import bound
-from mmpca.engine.state import State, copy
-from mmpca.places import ForRows, each_of, in_threads, one_thread, threads
-from mmpca.stages import QUIET, Stages
+from mmpca.backend import SERIAL, Threads
+from mmpca.engine.bound import Array, dirichlet_divergence
+from mmpca.engine.state import State, bound, copy, topic_weights
+from mmpca.monitor import Monitor
 
 FEATURES_AT_ONCE = 2**13
 
 
 def refit_topics(
-    state: State, *, max_iter: int = 200, tol: float = 1e-7, n_threads: int = 1, stages: Stages = QUIET
+    state: State,
+    *,
+    max_iter: int = 200,
+    tol: float = 1e-7,
+    threads: Threads = SERIAL,
+    monitor: Monitor | None = None,
+    features_at_once: int = FEATURES_AT_ONCE,
 ) -> tuple[Array, Array, float]:
     """Return topics (K, V), gamma (Q, K) and the bound after variational EM with the labels held fixed.
 
     Topics and gamma are updated from the same responsibilities, all clusters in one matrix product; full VE-steps come
-    at the end. The bound never falls below that of the state; the iteration stops when it rises by less than `tol` of
-    its magnitude. The state is not changed, and the result does not depend on `n_threads`. `stages` are
-    told of each iteration as a step.
+    at the end. The bound never falls below that of the state, which does not change; the iteration stops when the bound
+    rises by less than `tol` of its magnitude, or when the monitor asks for it.
     """
-    # The products are small: several threads of BLAS would mostly wait for each other.
-    with one_blas_thread(), threads(n_threads) as pool:
-        for_rows = in_threads(pool)
-        best, start = _climb(copy(state), max_iter, tol, for_rows, stages)
-        each_of(lambda q: kernels.refresh_cluster(best, q, False), range(best.n_clusters), for_rows)
-    if bound(best) < start:  # under a prior below one, VE-steps may end in another maximum
-        return state.beta, state.gamma, start
-    return best.beta, best.gamma, bound(best)
-
-
-def _climb(state: State, max_iter: int, tol: float, for_rows: ForRows, stages: Stages) -> tuple[State, float]:
-    """Return the state after as many steps as gain, and the bound before them."""
-    best = state
-    last = start = bound(state)
+    monitor = Monitor() if monitor is None else monitor
+    monitor.begin("refit", "refitting the topics", max_iter)
+    slices = feature_slices(state, features_at_once)
+    start = last = bound(state)
+    best = current = copy(state)
     for _ in range(max_iter):
-        beta, gamma = _em_step(state, for_rows)
-        state = state._replace(beta=beta, gamma=gamma, weight=_weights(gamma))
-        current = _bound_at(state, for_rows)
-        stages.step()
-        if not current > last:  # rounding
+        beta, gamma = em_step(current, slices, threads)
+        current = current._replace(
+            topics=current.topics._replace(beta=beta),
+            clusters=current.clusters._replace(gamma=gamma, weight=topic_weights(gamma)),
+        )
+        value = _bound_at(current, slices, threads)
+        monitor.step()
+        if not value > last:  # rounding
             break
-        best, gain, last = state, current - last, current
-        if gain <= tol * abs(current):
+        best, gain, last = current, value - last, value
+        if gain <= tol * abs(value) or monitor.is_stopped:
             break
-    return best, start
+    threads.map(lambda q: kernels.refresh_cluster(best, q, False), range(best.n_clusters))
+    if bound(best) < start:  # under a prior below one, VE-steps may end in another maximum
+        return state.topics.beta, state.clusters.gamma, start
+    return best.topics.beta, best.clusters.gamma, bound(best)
 
 
-def update_topics(state: State) -> Array:
-    """Return the M-step's topics, beta_kv proportional to sum_q M_qv phi_qvk."""
-    return _em_step(state)[0]
+def feature_slices(state: State, size: int = FEATURES_AT_ONCE) -> list[slice]:
+    """Return slices of the features, which do not depend on the number of threads, so neither do sums over them."""
+    return [slice(start, start + size) for start in range(0, state.topics.beta.shape[1], size)]
 
 
-def _em_step(state: State, for_rows: ForRows = one_thread) -> tuple[Array, Array]:
-    """Return topics (K, V) and gamma (Q, K) that maximise the bound under the present responsibilities."""
-    expected = np.empty_like(state.beta)  # (K, V)
+def em_step(state: State, slices: Sequence[slice], threads: Threads = SERIAL) -> tuple[Array, Array]:
+    """Return topics (K, V) and gamma (Q, K) that maximize the bound under the present responsibilities.
 
-    def use(features: slice) -> Array:
-        counts, beta = state.counts[:, features], state.beta[:, features]
-        mixture = state.weight @ beta  # (Q, features)
-        ratio = np.divide(counts, mixture, out=np.zeros_like(mixture), where=counts > 0)
-        expected[:, features] = beta * (state.weight.T @ ratio)
-        return np.asarray(ratio @ beta.T)  # (Q, K)
+    The topics are those of the M-step, beta_kv proportional to sum_q M_qv phi_qvk.
+    """
+    (alpha, beta, _), weight, counts = state.topics, state.clusters.weight, state.clusters.counts
+    expected = np.empty_like(beta)  # (K, V)
 
-    used = sum(each_of(use, _feature_pieces(state), for_rows))
-    gamma: Array = state.alpha + state.weight * used
+    def topic_use(some: slice) -> Array:
+        mixture = weight @ beta[:, some]  # (Q, features)
+        ratio = np.divide(counts[:, some], mixture, out=np.zeros_like(mixture), where=counts[:, some] > 0)
+        expected[:, some] = beta[:, some] * (weight.T @ ratio)
+        return np.asarray(ratio @ beta[:, some].T)  # (Q, K)
+
+    gamma: Array = alpha + weight * sum(threads.map(topic_use, slices))
     totals = expected.sum(axis=1, keepdims=True)
-    # A topic that no token uses any more stays what it was.
-    return np.divide(expected, totals, out=state.beta.copy(), where=totals > 0), gamma
+    # A topic without any expected count does not change.
+    return np.divide(expected, totals, out=beta.copy(), where=totals > 0), gamma
 
 
-def _feature_pieces(state: State) -> list[slice]:
-    """Return the features in pieces that do not depend on the number of threads."""
-    return [slice(start, start + FEATURES_AT_ONCE) for start in range(0, state.beta.shape[1], FEATURES_AT_ONCE)]
+def _bound_at(state: State, slices: Sequence[slice], threads: Threads) -> float:
+    """Return the bound at the gamma and topics of the state."""
+    (alpha, beta, _), (sizes, counts, *_) = state.topics, state.clusters
 
+    def log_likelihood(some: slice) -> float:
+        return float(xlogy(counts[:, some], state.clusters.weight @ beta[:, some]).sum())
 
-def _weights(gamma: Array) -> Array:
-    return np.maximum(np.exp(np.stack([expected_log_theta(row) for row in gamma])), kernels.LEAST_WEIGHT)
-
-
-def _bound_at(state: State, for_rows: ForRows) -> float:
-    """Return the bound of the state's gamma and topics, as they are."""
-
-    def value(features: slice) -> float:
-        return float(xlogy(state.counts[:, features], state.weight @ state.beta[:, features]).sum())
-
-    values = sum(each_of(value, _feature_pieces(state), for_rows))
-    divergences = sum(dirichlet_divergence(gamma, state.alpha) for gamma in state.gamma)
-    return float(values - divergences + xlogy(state.sizes, state.sizes / state.sizes.sum()).sum())
+    values = sum(threads.map(log_likelihood, slices))
+    divergences = sum(dirichlet_divergence(gamma, alpha) for gamma in state.clusters.gamma)
+    return float(values - divergences + xlogy(sizes, sizes / sizes.sum()).sum())

@@ -4,9 +4,9 @@ With responsibilities :math:`r_{iq}`, :math:`M_q = \sum_i r_{iq} x_i` and :math:
 
 .. math:: L(r) = \sum_q J(M_q, \gamma_q) + \sum_q n_q \log(n_q / N) - T \sum_{iq} r_{iq} \log r_{iq}
 
-at temperature T = 1: hard responsibilities have no entropy, and the bound of their partition. `vbem` climbs it with
-the topics updated as well (the probabilistic clustering-projection model of Yu et al., 2005); `anneal` lowers the
-temperature with the topics held fixed, and gives labels to start a search from.
+at temperature T = 1. Hard responsibilities have no entropy, and the bound of their partition. `vbem` climbs this bound
+and updates the topics as well (the probabilistic clustering-projection model of Yu et al., 2005); `anneal` lowers the
+temperature with the topics held fixed, and returns labels to start a search from.
 """
 
 from __future__ import annotations
@@ -22,91 +22,98 @@ from mmpca import kernels
 from mmpca.counts import Counts
 from mmpca.engine.bound import Array, cluster_bound
 from mmpca.engine.bound import responsibilities as phi_of_features
-from mmpca.engine.loop import ROUNDING, Callback, Progress, Run
-from mmpca.engine.refit import update_topics
+from mmpca.engine.refit import em_step, feature_slices
 from mmpca.engine.state import State, build
+from mmpca.engine.sweep import ROUNDING, SearchOptions
+from mmpca.monitor import History
 
 Labels = NDArray[np.int32]
 
-# Annealing, as measured best: between temperatures, at each of them, and its noise as a share of the temperature.
+# Measured to be best: ratio of temperatures, their number, epochs at each, and noise relative to the temperature.
 COOLING, MAX_TEMPERATURES = 0.7, 30
 EPOCHS_PER_TEMPERATURE = 5
 PERTURBATION = 1.0
-LEAST_SHARE = 1e-300  # of a cluster in the rows
+LEAST_SHARE = 1e-300  # of the rows in a cluster: its logarithm must stay finite
+# Soft assignments converge linearly: smaller relative differences of bounds are not worth the epochs.
+MIN_TOL = 1e-7
 
 
-class Soft(NamedTuple):
-    """Where variational EM with soft assignments ended."""
+class SoftFit(NamedTuple):
+    """Responsibilities, and the parameters that maximize the bound given them."""
 
-    labels: Labels  # the most probable cluster of each row, (N,); every cluster has one
     responsibilities: Array  # r_iq, rows sum to one, (N, Q)
-    weights: Array  # pi, (Q,)
-    gamma: Array  # (Q, K)
-    beta: Array  # (K, V)
-    run: Run  # the history of the soft bound; a move is a row whose most probable cluster changes
-
-
-class Fit(NamedTuple):
-    """Responsibilities and what is maximal given them; an epoch makes a new one."""
-
-    responsibilities: Array  # (N, Q)
     sizes: Array  # n_q, (Q,)
-    state: State  # counts, gamma, weight and value are those of the soft meta-observations; no tables
+    state: State  # its clusters are those of the soft meta-observations, without tables
     bound: float
+
+    @property
+    def labels(self) -> Labels:
+        """The most probable cluster of each row, (N,); every cluster has a row."""
+        return harden(self.responsibilities)
+
+    @property
+    def weights(self) -> Array:
+        """Shares of the clusters pi, (Q,)."""
+        return np.maximum(self.sizes / self.sizes.sum(), LEAST_SHARE)
 
 
 # --- one epoch --------------------------------------------------------------------------------------------------
 
 
-def joint_scores(X: sparse.csr_array, fit: Fit) -> Array:
+def joint_scores(X: sparse.csr_array, fit: SoftFit) -> Array:
     """Return log pi_q + sum_v x_iv C_qv, shape (N, Q), C_qv = log sum_k beta_kv exp(eta_qk)."""
-    mixture = fit.state.weight @ fit.state.beta  # (Q, V)
+    mixture = fit.state.clusters.weight @ fit.state.topics.beta  # (Q, V)
     # A feature without probability is absent from the data: any finite number will do.
     table = np.log(np.maximum(mixture, np.finfo(np.float64).tiny))
-    with np.errstate(divide="ignore"):  # a cluster that no row belongs to stays so
+    with np.errstate(divide="ignore"):  # an empty cluster stays empty
         log_weights = np.log(fit.sizes / fit.sizes.sum())
     scores: Array = X @ np.ascontiguousarray(table.T) + log_weights
     return scores
 
 
 def temper(scores: Array, temperature: float) -> Array:
-    """Return the responsibilities that maximise sum r scores + T entropy(r); (N, Q), rows sum to one."""
-    # Differences first: they may be divided by a small temperature, and minus infinity stays what it is.
+    """Return the responsibilities that maximize sum r scores + T entropy(r); (N, Q), rows sum to one."""
+    # Differences come first: they can be divided by a small temperature, and minus infinity stays minus infinity.
     shares: Array = softmax((scores - scores.max(axis=1, keepdims=True)) / temperature, axis=1)
     return shares
 
 
-def gather(X: sparse.csr_array, shares: Array, state: State, *, temperature: float, with_topics: bool) -> Fit:
-    """Return the fit of given responsibilities: soft meta-observations, topics if asked for, and the VE-steps.
+def gather(X: sparse.csr_array, shares: Array, state: State, *, temperature: float, with_topics: bool) -> SoftFit:
+    """Return the fit of given responsibilities: soft meta-observations, topics if wanted, and the VE-steps.
 
-    The topics are updated first, under the shares of topics in features that the state has.
+    Topics are updated first, from the responsibilities of topics for features in the given state.
     """
-    state = state._replace(
-        counts=np.ascontiguousarray((X.T @ shares).T),
-        **{name: getattr(state, name).copy() for name in ("gamma", "weight", "value", "curvature", "totals", "aged")},
-    )
-    state.totals[:] = state.counts.sum(axis=1)
+    counts = np.ascontiguousarray((X.T @ shares).T)
+    changed = {name: getattr(state.clusters, name).copy() for name in ("gamma", "weight", "value", "curvature", "aged")}
+    clusters = state.clusters._replace(counts=counts, totals=counts.sum(axis=1), **changed)
+    state = state._replace(clusters=clusters)
     if with_topics:
-        state = state._replace(beta=update_topics(state))
-        state.curvature[:] = np.nan
+        state = state._replace(topics=state.topics._replace(beta=em_step(state, feature_slices(state))[0]))
+        clusters.curvature[:] = np.nan
     _ve_steps(state)
     sizes = shares.sum(axis=0)
     entropy = -float(xlogy(shares, shares).sum())
-    bound = float(state.value.sum() + xlogy(sizes, sizes / sizes.sum()).sum()) + temperature * entropy
-    return Fit(shares, sizes, state, bound)
+    bound = float(clusters.value.sum() + xlogy(sizes, sizes / sizes.sum()).sum()) + temperature * entropy
+    return SoftFit(shares, sizes, state, bound)
 
 
 def _ve_steps(state: State) -> None:
-    """Maximise J of every cluster, in place; a step that ends in a lower maximum, under a small prior, is undone."""
+    """Maximize J of every cluster, in place; a step that ends in a lower maximum, under a small prior, is undone."""
+    topics, clusters = state.topics, state.clusters
     for q in range(state.n_clusters):
-        gamma, weight = state.gamma[q].copy(), state.weight[q].copy()
-        floor = cluster_bound(state.counts[q], gamma, beta=state.beta, alpha=state.alpha)
+        gamma, weight = clusters.gamma[q].copy(), clusters.weight[q].copy()
+        floor = cluster_bound(clusters.counts[q], gamma, beta=topics.beta, alpha=topics.alpha)
         kernels.refresh_cluster(state, q, False)
-        if state.value[q] < floor - ROUNDING * abs(floor):
-            state.gamma[q], state.weight[q], state.value[q], state.curvature[q] = gamma, weight, floor, np.nan
+        if clusters.value[q] < floor - ROUNDING * abs(floor):
+            clusters.gamma[q], clusters.weight[q], clusters.value[q], clusters.curvature[q] = (
+                gamma,
+                weight,
+                floor,
+                np.nan,
+            )
 
 
-def epoch(X: sparse.csr_array, fit: Fit, *, temperature: float = 1.0, with_topics: bool = False) -> Fit:
+def epoch(X: sparse.csr_array, fit: SoftFit, *, temperature: float = 1.0, with_topics: bool = False) -> SoftFit:
     """Return the fit after one E-step and one M-step; the bound at this temperature never falls."""
     shares = temper(joint_scores(X, fit), temperature)
     return gather(X, shares, fit.state, temperature=temperature, with_topics=with_topics)
@@ -122,7 +129,7 @@ def one_hot(labels: Labels, n_clusters: int) -> Array:
 def harden(shares: Array) -> Labels:
     """Return the most probable cluster of each row, (N,).
 
-    A cluster that is nowhere the most probable takes the row that is nearest to it, from one with other rows.
+    A cluster that is the most probable one of no row takes the row nearest to it, from a cluster with other rows.
     """
     labels: Labels = shares.argmax(axis=1).astype(np.int32)
     sizes = np.bincount(labels, minlength=shares.shape[1])
@@ -136,69 +143,60 @@ def harden(shares: Array) -> Labels:
 # --- variational EM ---------------------------------------------------------------------------------------------
 
 
-def vbem(state: State, *, max_epochs: int = 500, tol: float = 1e-7, callback: Callback | None = None) -> Soft:
-    """Climb the soft bound from the state's partition, topics updated in every epoch.
+def vbem(state: State, options: SearchOptions, *, history: History | None = None) -> SoftFit:
+    """Climb the soft bound from the partition of a state, updating the topics in every epoch.
 
     Parameters
     ----------
     state : State
-        Where to start; it is not changed.
-    max_epochs : int
-    tol : float
-        Stop when an epoch raises the bound by less than this share of its magnitude.
-    callback : callable, optional
-        Called with a `Progress` after each epoch; a true answer stops there, and so does Ctrl-C, which leaves the last
-        finished epoch.
+        Where to start; it does not change.
+    options : SearchOptions
+        The search stops after `max_epochs`, or when an epoch raises the bound by less than `tol` (at least `MIN_TOL`)
+        of its magnitude.
+    history : History, optional
+        Bounds are added to it: soft ones, of the data instead of data and labels, which are not comparable with those
+        of a search. A move is a row whose most probable cluster changes. Ctrl-C keeps the last finished epoch.
 
     Returns
     -------
-    Soft
-        The bounds are soft ones, of the data instead of data and labels: they do not compare with those of a search.
+    SoftFit
     """
-    X = state.rows.to_csr().astype(np.float64)
+    history = History(n_rows=state.rows.n_rows) if history is None else history
+    X, tol = state.rows.to_csr().astype(np.float64), max(options.tol, MIN_TOL)
     fit = gather(X, one_hot(state.labels, state.n_clusters), state, temperature=1.0, with_topics=False)
-    bounds, n_moves = [fit.bound], list[int]()
-    is_converged, is_stopped = False, False
+    history.bounds.append(fit.bound)
+    is_converged = False
     try:
-        while not (is_converged or is_stopped) and len(n_moves) < max_epochs:
+        while not (is_converged or history.interrupted) and history.n_epochs < options.max_epochs:
             new = epoch(X, fit, with_topics=True)
             is_converged = new.bound - fit.bound <= tol * abs(new.bound)
-            n_moves.append(_n_moves(fit, new))
+            n_moves = int((fit.responsibilities.argmax(axis=1) != new.responsibilities.argmax(axis=1)).sum())
             fit = new if new.bound >= fit.bound else fit  # rounding
-            bounds.append(fit.bound)
-            if callback is not None:
-                n_rows = state.rows.n_rows
-                is_stopped = bool(callback(Progress(len(n_moves), n_rows, n_rows, n_moves[-1], fit.bound)))
+            history.block_done(state.rows.n_rows, n_moves)
+            history.end_epoch(fit.bound, state.labels)
     except KeyboardInterrupt:
-        is_stopped = True
-    run = Run(bounds, n_moves, is_converged and not is_stopped, is_stopped)
-    # A cluster that no row belongs to any more keeps a logarithm.
-    weights = np.maximum(fit.sizes / fit.sizes.sum(), LEAST_SHARE)
-    return Soft(harden(fit.responsibilities), fit.responsibilities, weights, fit.state.gamma, fit.state.beta, run)
-
-
-def _n_moves(old: Fit, new: Fit) -> int:
-    """Return in how many rows the most probable cluster differs."""
-    return int((old.responsibilities.argmax(axis=1) != new.responsibilities.argmax(axis=1)).sum())
+        history.interrupted = True
+    history.converged = is_converged and not history.interrupted
+    return fit
 
 
 # --- annealing --------------------------------------------------------------------------------------------------
 
 
 def anneal(rows: Counts, *, n_clusters: int, beta: Array, alpha: float, rng: np.random.Generator) -> Labels:
-    """Return labels to start a search from: soft assignments cooled down to temperature 1, then hardened.
+    """Return labels to start a search from: soft assignments, cooled to temperature 1 and hardened.
 
     Parameters
     ----------
     rows : Counts of shape (N, V)
     n_clusters : int
-        No more than rows.
+        At most the number of rows.
     beta : array of shape (K, V)
         Topics, held fixed.
     alpha : float
         Prior of the clusters' topic shares.
     rng : Generator
-        Draws the first partition and what keeps the clusters apart.
+        Draws the first partition, and noise that keeps the clusters apart.
 
     Returns
     -------
@@ -211,9 +209,9 @@ def anneal(rows: Counts, *, n_clusters: int, beta: Array, alpha: float, rng: np.
     fit = gather(X, one_hot(state.labels, n_clusters), state, temperature=1.0, with_topics=False)
     for temperature in cooling(critical_temperature(X, state)):
         for step in range(EPOCHS_PER_TEMPERATURE):
-            # Equal weights: what a cluster lost while all were alike, it would not get back.
+            # Equal weights: a cluster could not regain what it lost while all clusters were alike.
             scores = joint_scores(X, fit._replace(sizes=np.ones(n_clusters)))
-            if step == 0:  # clusters that coincide would do so for ever
+            if step == 0:  # clusters that coincide would coincide forever
                 scores += PERTURBATION * temperature * rng.standard_normal(scores.shape)
             fit = gather(X, temper(scores, temperature), fit.state, temperature=temperature, with_topics=False)
     return harden(fit.responsibilities)
@@ -224,15 +222,15 @@ def critical_temperature(X: sparse.csr_array, state: State) -> float:
 
     With :math:`s_i` the topic counts of a row, a small change :math:`u = \sum_i dr_{iq} s_i` of a cluster changes its
     eta by A u and its scores by :math:`s_i' A u`, so that an epoch at temperature T makes it
-    :math:`\sum_i s_i s_i' A u / (Q T)`: it grows as long as T is below the largest eigenvalue of
-    :math:`\sum_i s_i s_i' A / Q`. Not below 1; where no curvature exists, under a small prior, 1.
+    :math:`\sum_i s_i s_i' A u / (Q T)`: it grows while T is below the largest eigenvalue of
+    :math:`\sum_i s_i s_i' A / Q`. At least 1; where the curvature does not exist, under a small prior, 1.
     """
-    topic_counts = X @ phi_of_features(state.beta, state.gamma.mean(axis=0))  # (N, K)
-    growth = topic_counts.T @ topic_counts @ state.curvature.mean(axis=0) / state.n_clusters  # (K, K)
+    topic_counts = X @ phi_of_features(state.topics.beta, state.clusters.gamma.mean(axis=0))  # (N, K)
+    growth = topic_counts.T @ topic_counts @ state.clusters.curvature.mean(axis=0) / state.n_clusters  # (K, K)
     return max(1.0, float(np.linalg.eigvals(growth).real.max())) if np.isfinite(growth).all() else 1.0
 
 
 def cooling(first: float) -> Array:
-    """Return falling temperatures in equal ratios, from the first down to 1."""
+    """Return temperatures that fall in equal ratios from the first to 1."""
     n_steps = min(int(np.ceil(np.log(first) / -np.log(COOLING))), MAX_TEMPERATURES - 1)
     return np.geomspace(first, 1.0, n_steps + 1) if n_steps else np.ones(1)

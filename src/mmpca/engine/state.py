@@ -1,30 +1,38 @@
-"""What the search knows at a moment: a named tuple of arrays, built, copied and checked here."""
+"""A partition with everything the search derives from it, and the functions that change or query it.
+
+Five functions connect the search and the model: :func:`bound`, :func:`gain`, :func:`move`, :func:`refresh` and
+:func:`check`.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import xlogy
 
 from mmpca import kernels
+from mmpca.backend import SERIAL, LocalRows, RowBackend, Threads, group_sums
 from mmpca.counts import Counts, no_rows
-from mmpca.engine.bound import Array, cluster_bound, expected_log_theta, ve_step
-from mmpca.places import ForRows, Here, Place, Rows, each_of, group_sums, one_thread
+from mmpca.engine.bound import Array, cluster_bound, expected_log_theta, size_changes, size_terms, ve_step
 
 
-class State(NamedTuple):
-    """A partition, the variational parameters that belong to it, and the tables that its moves are screened with.
+class FixedTopics(NamedTuple):
+    """Topics and their prior, which a search does not change."""
 
-    The arrays are changed in place by the search. Clusters whose ``moved`` is positive are stale: their counts are
-    up to date, all that is derived from the counts belongs to the last refresh.
-    """
-
-    rows: Counts  # the data, (N, V)
     alpha: float  # Dirichlet prior of the clusters' topic shares
     beta: Array  # topics, (K, V): features contiguous, for passes over a cluster
     beta_rows: Array  # the same transposed, (V, K): topics contiguous, for passes over a row
-    labels: NDArray[np.int32]  # cluster of each row, (N,)
+
+
+class Clusters(NamedTuple):
+    """Variational parameters of all clusters, and the tables that screen moves between them.
+
+    The search changes the arrays in place. A cluster with ``moved > 0`` is stale: its counts are up to date, but
+    everything derived from them belongs to the last refresh.
+    """
+
     sizes: NDArray[np.int64]  # rows in each cluster n_q, (Q,)
     counts: Array  # meta-observations M_q, (Q, V)
     totals: Array  # their sums, (Q,)
@@ -32,39 +40,79 @@ class State(NamedTuple):
     weight: Array  # exp(eta_q), (Q, K)
     value: Array  # J(M_q, gamma_q), (Q,)
     curvature: Array  # A_q, (Q, K, K)
-    coupling: Array  # A_q - T_q, what overlapping topics add to the curvature, (Q, K, K)
-    # What moves are screened with, (V, 2 Q): first C_qv, then U_qv, the root of phi_qv' A_q phi_qv.
-    # One array, because a row's pass over its features reads both.
+    coupling: Array  # A_q - T_q, which overlapping topics add to the curvature, (Q, K, K)
+    # First C_qv, then U_qv = sqrt(phi_qv' A_q phi_qv), (V, 2 Q). One array, because a row's pass over its features
+    # reads both.
     tables: Array
     drift: Array  # s_q(D) of the rows D moved since the last refresh, (Q, K)
     moved: Array  # counts moved since the last refresh, (Q,)
-    aged: Array  # counts moved before that, since coupling and U_qv were last renewed, (Q,)
+    aged: Array  # counts moved before that, since coupling and U_qv were last computed, (Q,)
+
+    def take(self, some: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float64] | NDArray[np.int64], ...]:
+        """Return copies of the arrays of some clusters, for `restore`."""
+        columns = np.concatenate([some, len(self.sizes) + some])
+        return tuple(array[:, columns] if array is self.tables else array[some] for array in self)
+
+    def restore(
+        self, some: NDArray[np.integer[Any]], taken: tuple[NDArray[np.float64] | NDArray[np.int64], ...]
+    ) -> None:
+        """Put back, in place, the arrays of some clusters."""
+        columns = np.concatenate([some, len(self.sizes) + some])
+        for array, values in zip(self, taken, strict=True):
+            if array is self.tables:
+                array[:, columns] = values
+            else:
+                array[some] = values
+
+
+class State(NamedTuple):
+    """A partition of the rows, its clusters and the topics they share."""
+
+    rows: Counts  # the data, (N, V); empty if the rows are on workers
+    labels: NDArray[np.int32]  # cluster of each row, (N,)
+    topics: FixedTopics
+    clusters: Clusters
 
     @property
     def n_clusters(self) -> int:
         """Number of clusters Q."""
-        return len(self.sizes)
+        return len(self.clusters.sizes)
 
 
-def build(rows: Counts, labels: ArrayLike, *, n_clusters: int, beta: Array, alpha: float) -> State:
-    """Return the state of a partition, every cluster fresh.
+# --- building ---------------------------------------------------------------------------------------------------
+
+
+def build(
+    rows: Counts | RowBackend,
+    labels: ArrayLike,
+    *,
+    n_clusters: int,
+    beta: Array,
+    alpha: float,
+    gamma: Array | None = None,
+) -> State:
+    """Return the state of a partition, with every cluster fresh.
 
     Parameters
     ----------
-    rows : Counts of shape (N, V)
+    rows : Counts of shape (N, V), or RowBackend
     labels : array-like of int, shape (N,)
         Cluster of each row, 0 to n_clusters - 1, none empty.
     n_clusters : int
     beta : array of shape (K, V)
     alpha : float
+    gamma : array of shape (Q, K), optional
+        Where the VE-steps start; by default at equal topic shares.
     """
-    state = _blank(rows, labels, n_clusters, beta, alpha)
-    relabel(state, state.labels)
+    backend = LocalRows(rows) if isinstance(rows, Counts) else rows
+    local = backend.rows if isinstance(backend, LocalRows) else no_rows(backend.n_features)
+    state = _blank(local, labels, n_clusters, beta, alpha)
+    relabel(state, state.labels, gamma, backend=backend)
     return state
 
 
-def of_sums(counts: Array, sizes: ArrayLike, *, beta: Array, alpha: float, gamma: Array | None = None) -> State:
-    """Return a state of clusters whose rows are not at hand: it has a bound and merges, but no moves.
+def from_sums(counts: Array, sizes: ArrayLike, *, beta: Array, alpha: float, gamma: Array | None = None) -> State:
+    """Return a state of clusters without their rows: it has a bound and can be merged, but has no moves.
 
     Parameters
     ----------
@@ -75,25 +123,21 @@ def of_sums(counts: Array, sizes: ArrayLike, *, beta: Array, alpha: float, gamma
     beta : array of shape (K, V)
     alpha : float
     gamma : array of shape (Q, K), optional
-        Where the VE-steps start; by default from equal topic shares.
+        Where the VE-steps start; by default at equal topic shares.
     """
     state = _blank(no_rows(counts.shape[1]), np.zeros(0), len(counts), beta, alpha)
-    state.counts[:], state.sizes[:], state.totals[:] = counts, sizes, counts.sum(axis=1)
-    _renew(state, gamma)
+    clusters = state.clusters
+    clusters.counts[:], clusters.sizes[:], clusters.totals[:] = counts, sizes, counts.sum(axis=1)
+    _refresh_all(state, gamma)
     return state
 
 
 def _blank(rows: Counts, labels: ArrayLike, n_clusters: int, beta: Array, alpha: float) -> State:
-    """Return a state whose clusters are still to be counted and refreshed."""
+    """Return a state whose clusters have yet to be counted and refreshed."""
     n_topics, n_features = beta.shape
-    # Kernels are compiled for arrays that can be written to; joblib gives processes large ones that cannot.
+    # Kernels are compiled for writable arrays, but joblib hands large arrays to processes read-only.
     beta = np.require(beta, np.float64, ["C", "A", "W", "E"])
-    return State(
-        rows=rows,
-        alpha=float(alpha),
-        beta=beta,
-        beta_rows=np.ascontiguousarray(beta.T),
-        labels=np.array(labels, dtype=np.int32),
+    clusters = Clusters(
         sizes=np.zeros(n_clusters, dtype=np.int64),
         counts=np.zeros((n_clusters, n_features)),
         totals=np.zeros(n_clusters),
@@ -107,127 +151,140 @@ def _blank(rows: Counts, labels: ArrayLike, n_clusters: int, beta: Array, alpha:
         moved=np.zeros(n_clusters),
         aged=np.zeros(n_clusters),
     )
+    topics = FixedTopics(float(alpha), beta, np.ascontiguousarray(beta.T))
+    return State(rows, np.array(labels, dtype=np.int32), topics, clusters)
 
 
-def build_at(
-    place: Place, labels: ArrayLike, *, n_clusters: int, beta: Array, alpha: float, gamma: Array | None = None
-) -> State:
-    """Return the state of a partition of rows that are not at hand; what needs them has to be told the place.
+def relabel(state: State, labels: ArrayLike, gamma: Array | None = None, *, backend: RowBackend | None = None) -> None:
+    """Give the state another partition, in place, with every cluster fresh.
 
-    The VE-steps start from `gamma` (Q, K), or from equal topic shares.
+    The VE-steps start from `gamma` (Q, K), by default from equal topic shares; without a backend, the state must hold
+    the rows.
     """
-    state = _blank(no_rows(place.n_features), labels, n_clusters, beta, alpha)
-    relabel(state, state.labels, gamma, place=place)
-    return state
-
-
-class Topics(NamedTuple):
-    """What a search leaves as it is, but for the rows; see `State`."""
-
-    alpha: float
-    beta: Array
-    beta_rows: Array
-
-    @classmethod
-    def of(cls, state: State) -> Self:
-        """Return that of a state."""
-        return cls(*(getattr(state, name) for name in cls._fields))
-
-
-class Clusters(NamedTuple):
-    """What a search changes, but for the labels; see `State`."""
-
-    sizes: NDArray[np.int64]
-    counts: Array
-    totals: Array
-    gamma: Array
-    weight: Array
-    value: Array
-    curvature: Array
-    coupling: Array
-    tables: Array
-    drift: Array
-    moved: Array
-    aged: Array
-
-    @classmethod
-    def of(cls, state: State) -> Self:
-        """Return that of a state: its own arrays."""
-        return cls(*(getattr(state, name) for name in cls._fields))
-
-
-def of_part(part: Counts, rows: Rows, labels: NDArray[np.int32], topics: Topics, clusters: Clusters) -> State:
-    """Return a state with a part of the rows at hand, of which the given ones have the given labels."""
-    own = np.zeros(part.n_rows, dtype=np.int32)
-    own[rows] = labels
-    return State(rows=part, labels=own, **topics._asdict(), **clusters._asdict())
-
-
-def relabel(state: State, labels: ArrayLike, gamma: Array | None = None, *, place: Place | None = None) -> None:
-    """Give the state another partition in place, every cluster fresh; `gamma` (Q, K) starts the VE-steps.
-
-    By default they start from equal topic shares, and the rows are at hand.
-    """
+    backend = LocalRows(state.rows) if backend is None else backend
+    clusters = state.clusters
     state.labels[:] = labels
-    place = Here(state.rows) if place is None else place
-    _recount(state, place)
-    _renew(state, gamma, place.for_rows)
-
-
-def _renew(state: State, gamma: Array | None, for_rows: ForRows = one_thread) -> None:
-    """Make every cluster fresh, in place, from its counts alone."""
-    state.weight[:] = 1.0 if gamma is None else np.maximum(np.exp(expected_log_theta(gamma)), kernels.LEAST_WEIGHT)
-    state.curvature[:] = np.nan
-    state.aged[:] = np.inf
-    each_of(lambda q: kernels.refresh_cluster(state, q, True), range(state.n_clusters), for_rows)
-
-
-def _recount(state: State, place: Place) -> None:
-    """Recompute sizes, counts and totals of the clusters from the labels, in place."""
-    state.sizes[:] = np.bincount(state.labels, minlength=state.n_clusters)
+    clusters.sizes[:] = np.bincount(state.labels, minlength=state.n_clusters)
     every = np.arange(len(state.labels))
-    state.counts[:] = place.total(group_sums, every, state.labels, shared=(state.n_clusters,))
-    state.totals[:] = state.counts.sum(axis=1)
+    clusters.counts[:] = backend.map_reduce(group_sums, every, state.labels, shared=(state.n_clusters,))
+    clusters.totals[:] = clusters.counts.sum(axis=1)
+    _refresh_all(state, gamma, backend.threads)
 
 
-def pooled_value(state: State, clusters: list[int]) -> float:
-    """Return max J of the counts of several clusters taken together."""
-    share = state.totals[clusters] / state.totals[clusters].sum()
-    names = ("sizes", "totals", "gamma", "value", "curvature", "coupling", "drift", "moved", "aged")
-    pooled = state._replace(
-        counts=state.counts[clusters].sum(axis=0, keepdims=True),
-        weight=share[None] @ state.weight[clusters],
-        **{name: np.zeros_like(getattr(state, name)[:1]) for name in names},
-    )
-    pooled.curvature[:] = np.nan
-    kernels.refresh_cluster(pooled, 0, False)
-    return float(pooled.value[0])
+def _refresh_all(state: State, gamma: Array | None, threads: Threads = SERIAL) -> None:
+    """Refresh every cluster from its counts alone, in place."""
+    clusters = state.clusters
+    clusters.weight[:] = 1.0 if gamma is None else topic_weights(gamma)
+    clusters.curvature[:] = np.nan
+    clusters.aged[:] = np.inf
+    threads.map(lambda q: kernels.refresh_cluster(state, q, True), range(state.n_clusters))
+
+
+def topic_weights(gamma: Array) -> Array:
+    """Return exp(eta) of each cluster, (Q, K), kept above zero so that logarithms stay finite."""
+    return np.maximum(np.exp(expected_log_theta(gamma)), kernels.LEAST_WEIGHT)
 
 
 def copy(state: State) -> State:
-    """Return a state that can be searched without changing this one; data and topics are shared."""
-    shared = ("rows", "alpha", "beta", "beta_rows")
-    own = {name: value.copy() for name, value in state._asdict().items() if name not in shared}
-    return state._replace(**own)
+    """Return a state that can be changed without changing this one; data and topics are shared."""
+    clusters = Clusters._make(array.copy() for array in state.clusters)
+    return state._replace(labels=state.labels.copy(), clusters=clusters)
+
+
+# --- the verbs --------------------------------------------------------------------------------------------------
+
+
+def bound(state: State) -> float:
+    """Return the bound of the partition; stale clusters are refreshed first, in place."""
+    clusters = state.clusters
+    for q in np.flatnonzero(clusters.moved).tolist():
+        kernels.refresh_cluster(state, q, True)
+    return float(clusters.value.sum() + xlogy(clusters.sizes, clusters.sizes / clusters.sizes.sum()).sum())
+
+
+def gain(state: State, i: int, q: int) -> float:
+    """Return the exact change of the bound when row i moves to cluster q.
+
+    Stale clusters are refreshed first, in place. The only row of a cluster must stay there: minus infinity.
+    """
+    sizes, old = state.clusters.sizes, int(state.labels[i])
+    if q == old:
+        return 0.0
+    if sizes[old] == 1:
+        return -np.inf
+    for stale in (old, q):
+        if state.clusters.moved[stale] > 0:
+            refresh(state, stale)
+    row, change = np.array([i]), np.empty((2, 1))
+    kernels.exact_changes(state, old, row, change[0])
+    kernels.exact_changes(state, q, row, change[1])
+    leave, join = size_changes(sizes)
+    return float(change.sum() + leave[old] + join[q])
+
+
+def joins(state: State) -> tuple[Array, Array]:
+    """Return the exact change of the bound when each row joins each cluster, and the part due to sizes, (N, Q) each.
+
+    A row whose label is not a cluster, such as -1, is new to the partition; any other row is taken out of its cluster
+    first. The only row of a cluster must stay there: infinity. All clusters must be fresh.
+    """
+    sizes, n_rows = state.clusters.sizes, state.rows.n_rows
+    is_own = state.labels[:, None] == np.arange(state.n_clusters)
+    change = np.empty((n_rows, state.n_clusters))
+    for q in range(state.n_clusters):
+        column = np.empty(n_rows)
+        kernels.exact_changes(state, q, np.arange(n_rows), column)
+        change[:, q] = column
+    leave, join = size_changes(sizes)
+    n_others = sizes.sum() - is_own.any(axis=1)  # (N,)
+    from_sizes = np.where(is_own, -leave, join) - (size_terms(n_others + 1) - size_terms(n_others))[:, None]
+    change = np.where(is_own, -change, change) + from_sizes
+    return np.where(is_own & (sizes == 1), np.inf, change), from_sizes
+
+
+def move(state: State, i: int, q: int) -> None:
+    """Move row i to cluster q, in place; both clusters become stale."""
+    if q != state.labels[i]:
+        kernels.move_row(state, i, q)
+
+
+def refresh(state: State, q: int) -> None:
+    """Recompute everything derived from the counts of cluster q, in place."""
+    state.clusters.aged[q] = np.inf
+    kernels.refresh_cluster(state, q, True)
 
 
 def check(state: State, rtol: float = 1e-9) -> None:
-    """Raise AssertionError unless the state keeps its invariants; for tests and debugging, it recomputes everything."""
-    X = state.rows.to_csr()
+    """Raise AssertionError if an invariant is broken; for tests and debugging, because it recomputes everything."""
+    X, clusters, topics = state.rows.to_csr(), state.clusters, state.topics
     for q in range(state.n_clusters):
         members = state.labels == q
         m = np.asarray(X[members].sum(axis=0), dtype=float).ravel()
-        _require(state.sizes[q] == members.sum() > 0, f"cluster {q} has {state.sizes[q]} rows, not {members.sum()}")
-        _require(np.array_equal(state.counts[q], m), f"the counts of cluster {q} are not the sum of its rows")
-        _require(state.totals[q] == m.sum(), f"the total of cluster {q} is {state.totals[q]}, not {m.sum()}")
-        if state.moved[q] == 0:
+        _require(clusters.sizes[q] == members.sum() > 0, f"cluster {q}: size {clusters.sizes[q]}, not {members.sum()}")
+        _require(np.array_equal(clusters.counts[q], m), f"cluster {q}: counts are not the sum of its rows")
+        _require(clusters.totals[q] == m.sum(), f"cluster {q}: total {clusters.totals[q]}, not {m.sum()}")
+        if clusters.moved[q] == 0:
             # A step from a stationary point gains nothing.
-            gamma = ve_step(m, beta=state.beta, alpha=state.alpha, gamma=state.gamma[q], max_iter=1)
-            best = cluster_bound(m, gamma, beta=state.beta, alpha=state.alpha)
-            close = np.isclose(state.value[q], best, rtol=rtol, atol=rtol)
-            _require(bool(close), f"J of cluster {q} is {state.value[q]}, not {best}")
+            gamma = ve_step(m, beta=topics.beta, alpha=topics.alpha, gamma=clusters.gamma[q], max_iter=1)
+            best = cluster_bound(m, gamma, beta=topics.beta, alpha=topics.alpha)
+            close = np.isclose(clusters.value[q], best, rtol=rtol, atol=rtol)
+            _require(bool(close), f"cluster {q}: J is {clusters.value[q]}, not {best}")
 
 
 def _require(holds: bool, message: str) -> None:
     if not holds:
         raise AssertionError(message)
+
+
+def pooled_value(state: State, merged: list[int]) -> float:
+    """Return max J of the summed counts of several clusters."""
+    clusters = state.clusters
+    share = clusters.totals[merged] / clusters.totals[merged].sum()
+    pooled = Clusters._make(np.zeros_like(array[:1]) for array in clusters)._replace(
+        counts=clusters.counts[merged].sum(axis=0, keepdims=True),
+        weight=share[None] @ clusters.weight[merged],
+        tables=clusters.tables,  # never written without tables
+    )
+    pooled.curvature[:] = np.nan
+    kernels.refresh_cluster(state._replace(clusters=pooled), 0, False)
+    return float(pooled.value[0])

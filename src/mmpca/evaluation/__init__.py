@@ -1,11 +1,9 @@
-"""How good a clustering is, and how sure: known labels, refits, coherence of topics, all methods side by side."""
+"""How good a clustering is, and how certain: known labels, refits, coherent topics, and other methods."""
 
-from mmpca.evaluation.agreement import Agreement, Confusion, agreement, matched_confusion
 from mmpca.evaluation.coherence import topic_coherence, topic_diversity
-from mmpca.evaluation.comparison import Comparison, compare
-from mmpca.evaluation.methods import all_methods
-from mmpca.evaluation.stability import Stability, stability
-from mmpca.evaluation.summary import Summary, summarise
+from mmpca.evaluation.comparison import Comparison, all_methods, compare
+from mmpca.evaluation.partitions import Agreement, Confusion, Stability, agreement, matched_confusion, stability
+from mmpca.evaluation.summary import Summary, summarize
 
 __all__ = [
     "Agreement",
@@ -18,7 +16,7 @@ __all__ = [
     "compare",
     "matched_confusion",
     "stability",
-    "summarise",
+    "summarize",
     "topic_coherence",
     "topic_diversity",
 ]

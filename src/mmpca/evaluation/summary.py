@@ -1,4 +1,4 @@
-"""One call that says how good and how sure a fitted model is."""
+"""All measures of one fitted model."""
 
 from __future__ import annotations
 
@@ -9,42 +9,41 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mmpca.evaluation.agreement import Agreement, agreement
 from mmpca.evaluation.coherence import topic_coherence, topic_diversity
-from mmpca.evaluation.stability import Stability, stability
+from mmpca.evaluation.partitions import Agreement, Stability, agreement, check_same_rows, stability
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What there is to know about a fit, cluster by cluster and topic by topic.
+    """Measures of a fit, its clusters and its topics.
 
     Attributes
     ----------
     n_samples, n_features : int
-        Rows and features of the data.
+        Size of the data.
     bound, icl, score : float
-        `bound_` and `icl_` of the fit, and the mean log-likelihood of the rows.
+        `bound_` and `icl_` of the fit, and the mean log-likelihood of a row.
     converged : bool
-        Whether the search came to its end.
+        Whether the search converged.
     overdispersion : float
-        How much more counts vary than the model expects; 1 is ideal.
+        Variance of the counts within clusters as a multiple of the variance that the model expects; 1 is ideal.
     sizes : ndarray of int, shape (n_clusters,)
-        Rows in each cluster.
+        Number of rows in each cluster.
     certainty : ndarray of shape (n_clusters,)
-        Mean probability that a row of the cluster belongs to it; NaN for a cluster without rows. Where counts come in
-        bursts, this is too sure.
+        Mean probability that a row of the cluster belongs to it; NaN for a cluster without rows. Too high for
+        overdispersed counts.
     leading_topic : ndarray of int, shape (n_clusters,)
-        The topic with the largest share.
+        Topic with the largest share.
     npmi, umass : ndarray of shape (n_topics,)
         Coherence of each topic's ten leading features.
     diversity : float
-        Share of distinct ones among the 25 leading features of all topics.
+        Share of distinct features among the 25 leading features of each topic.
     stability : Stability or None
-        What came back in refits, if they were asked for.
+        How well refits recover the clusters, if `n_refits` was given.
     agreement : Agreement or None
-        Agreement with known labels, if there are any.
+        Agreement with known labels, if they were given.
     """
 
     n_samples: int
@@ -64,7 +63,13 @@ class Summary:
     agreement: Agreement | None
 
     def clusters(self) -> dict[str, list[Any]]:
-        """Return a table with a line for each cluster, column by column: ``pandas.DataFrame`` takes it."""
+        """Return a table of the clusters.
+
+        Returns
+        -------
+        table : dict of str to list
+            Columns of the table, with one entry per cluster; ``pandas.DataFrame`` accepts it.
+        """
         table: dict[str, list[Any]] = {
             "cluster": list(range(len(self.sizes))),
             "rows": self.sizes.tolist(),
@@ -77,7 +82,13 @@ class Summary:
         return table
 
     def topics(self) -> dict[str, list[Any]]:
-        """Return a table with a line for each topic, column by column."""
+        """Return a table of the topics.
+
+        Returns
+        -------
+        table : dict of str to list
+            Columns of the table, with one entry per topic; ``pandas.DataFrame`` accepts it.
+        """
         return {"topic": list(range(len(self.npmi))), "npmi": self.npmi.tolist(), "umass": self.umass.tolist()}
 
     def __str__(self) -> str:
@@ -92,38 +103,40 @@ class Summary:
         return "\n".join([*head, *_aligned(self.clusters()), *_aligned(self.topics())])
 
 
-def summarise(
+def summarize(
     model: Any, X: Any, *, labels: Any = None, n_refits: int = 0, n_jobs: int | None = None, random_state: Any = None
 ) -> Summary:
-    """Say how good and how sure a fitted model is.
+    """Evaluate a fitted model by all measures at once.
 
     Parameters
     ----------
     model : MMPCA
         A fitted model.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        The counts that it was fitted to.
+        The counts that the model was fitted to.
     labels : array-like of shape (n_samples,), optional
         Known labels to compare with.
     n_refits : int, default=0
-        Refits on random four fifths of the rows, to see which clusters come back; each takes about as long as the fit.
+        Number of refits on a random 80% of the rows, to see which clusters are recovered; each takes about as long as
+        the fit.
     n_jobs : int or None, default=None
-        Refits at a time.
+        Number of refits in parallel.
     random_state : int, RandomState instance or None, default=None
         Seed of the refits.
 
     Returns
     -------
     Summary
+        Prints as text.
 
     Examples
     --------
     >>> from mmpca import MMPCA
-    >>> from mmpca.evaluation import summarise
+    >>> from mmpca.evaluation import summarize
     >>> from mmpca.simulate import paper_design
     >>> data = paper_design(n_samples=150, random_state=0)
     >>> model = MMPCA(6, 4, n_init=2, random_state=0).fit(data.X)
-    >>> summary = summarise(model, data.X, labels=data.labels)
+    >>> summary = summarize(model, data.X, labels=data.labels)
     >>> summary.n_samples, int(summary.sizes.sum()), summary.converged
     (150, 150, True)
     >>> list(summary.clusters())
@@ -131,16 +144,12 @@ def summarise(
     """
     check_is_fitted(model)
     probabilities, members = model.predict_proba(X), np.asarray(model.labels_)
-    if len(probabilities) != len(members):
-        raise ValueError(
-            f"X must be what the model was fitted to, {len(members)} rows, but it has {len(probabilities)}. "
-            "Fit the model to X first."
-        )
+    check_same_rows(len(probabilities), len(members))
     refits = None
     if n_refits:
         refits = stability(model, X, n_refits=n_refits, n_jobs=n_jobs, random_state=random_state)
-    sizes = np.bincount(members, minlength=model.n_clusters)
-    own = np.bincount(members, probabilities[np.arange(len(members)), members], model.n_clusters)
+    sizes = np.bincount(members, minlength=len(model.weights_))
+    own = np.bincount(members, probabilities[np.arange(len(members)), members], len(model.weights_))
     return Summary(
         n_samples=len(members),
         n_features=int(model.n_features_in_),
@@ -161,7 +170,7 @@ def summarise(
 
 
 def _aligned(table: dict[str, list[Any]]) -> list[str]:
-    """Return the lines of a table of plain text, a blank one before them."""
+    """Return the lines of a plain text table, after a blank line."""
     columns = [
         [name, *(f"{x:.2f}" if isinstance(x, float) else str(x) for x in cells)] for name, cells in table.items()
     ]

@@ -1,136 +1,161 @@
-"""What a long fit has finished, in a file, so that another process can go on from there."""
+"""Checkpoints: the finished work of a long fit, in a file from which another process can resume."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from numbers import Integral, Real
 from pathlib import Path
-from typing import IO, Any, Self
-from zipfile import BadZipFile
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmpca.backend import RowBackend, Rows, Threads, column_totals, select
 from mmpca.counts import Counts
 from mmpca.errors import StoreError
-from mmpca.model.archive import check_folder, write_atomically
-from mmpca.places import ForRows, Place, Rows
+from mmpca.model.rules import SUM_TOLERANCE
+from mmpca.store import check_folder, first_difference, read_arrays, write_arrays
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int32]
 Words = NDArray[np.uint64]
 
-SCHEMA = 2  # of the file; the first kept no number, and knew data by their column totals alone
-# Parameters that another fit must share to go on: they decide topics and labels.
-BELONGING = (
+SCHEMA = 2  # version of the file format; the first version had no number
+# Parameters that must be the same when a fit resumes: they determine topics and labels.
+DECISIVE = (
     "n_clusters", "n_topics", "topics", "topic_prior", "start", "n_init", "algorithm", "stabilize", "tol",
     "random_state",
 )  # fmt: skip
-FIRST_FEATURE = np.uint64(2**63)  # numbers of features, far from those of rows
+FIRST_FEATURE = np.uint64(2**63)  # numbers features far away from rows
 
 
 class Checkpoint:
-    """A file with the topics, and the labels after the last epoch.
+    """A file with the topics of a fit, and the labels after its last epoch.
 
     Parameters
     ----------
     path : path
-        The file; it appears complete or not at all.
-    identity : mapping of str to value that JSON can keep
-        What the fit is of; a file of another is refused.
+        The file; it is written atomically.
+    identity : mapping of str to JSON value
+        Identifies data and parameters; the file of another fit raises StoreError.
+
+    Attributes
+    ----------
+    beta : array of shape (K, V) or None
+    labels : array of int32, shape (N,), or None
     """
 
     def __init__(self, path: str | os.PathLike[str], identity: Mapping[str, Any]) -> None:
-        self.path, self.identity = Path(path), identity
+        self.path, self.identity = Path(path), dict(identity)
         self.beta: Array | None = None
         self.labels: Labels | None = None
         self._read()
 
     @classmethod
-    def of_fit(cls, path: str | os.PathLike[str], parameters: Mapping[str, Any], place: Place) -> Self:
-        """Return the checkpoint of a fit that has not begun; how it is run, in how many threads, does not matter."""
-        identity = {name: as_told(parameters[name]) for name in BELONGING}
-        numbers = np.arange(place.n_rows)
-        digest = place.total(row_digest, numbers, numbers)[0]
-        sizes = {"n_rows": int(place.n_rows), "n_features": int(place.n_features)}
-        return cls(path, identity | sizes | {"rows": f"{int(digest):016x}"})
+    def of_fit(cls, path: str | os.PathLike[str], parameters: Mapping[str, Any], backend: RowBackend) -> Self:
+        """Open the checkpoint of a fit; how the fit is run, such as the number of threads, does not matter."""
+        identity = {name: plain_value(parameters[name]) for name in DECISIVE}
+        every = np.arange(backend.n_rows)
+        digest = backend.map_reduce(row_digest, every, every)[0]
+        sizes = {"n_rows": int(backend.n_rows), "n_features": int(backend.n_features)}
+        checkpoint = cls(path, identity | sizes | {"rows": f"{int(digest):016x}"})
+        if checkpoint.beta is not None:
+            checkpoint._check_contents(backend.map_reduce(column_totals, every))
+        return checkpoint
 
     def _read(self) -> None:
         try:
-            with np.load(self.path, allow_pickle=False) as arrays:
-                schema = int(arrays["schema"]) if "schema" in arrays else 1
-                found = dict(json.loads(str(arrays["identity"])))
-                beta, labels = arrays["beta"], arrays["labels"]
+            arrays = read_arrays(self.path)
+            schema, found = int(arrays.get("schema", 1)), dict(json.loads(str(arrays["identity"])))
+            beta, labels = arrays["beta"], arrays["labels"]
         except FileNotFoundError:
-            check_folder(self.path)  # now, and not after hours
+            check_folder(self.path)  # now rather than after hours of work
             return
         except OSError as error:
-            raise StoreError(f"checkpoint {self.path} cannot be read: {error}. Give another path.") from error
-        # A TypeError is that of a single array, which is no archive.
-        except (EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
             raise StoreError(
-                f"checkpoint {self.path} cannot be read: it is no file that a fit has kept, or a damaged one. Give "
-                "another path, or remove it."
+                f"Cannot read the checkpoint {self.path}: {error}. Choose another path.", path=self.path
+            ) from error
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise StoreError(
+                f"Cannot read the checkpoint {self.path}: it is damaged, or not a checkpoint. Remove it, or choose "
+                "another path.",
+                path=self.path,
             ) from error
         if schema != SCHEMA:
             raise StoreError(
-                f"checkpoint {self.path} was kept by another version of mmpca: its schema is {schema}, here it is "
-                f"{SCHEMA}. Remove it, or give another path."
+                f"The checkpoint {self.path} was written by another version of mmpca: its schema is {schema}, but this "
+                f"version uses {SCHEMA}. Remove it, or choose another path.",
+                path=self.path,
             )
-        for name, value in self.identity.items():
-            self._compare(name, found.get(name), value)
-        self.beta, self.labels = beta, labels if len(labels) else None
+        self._check_identity(found)
+        self.beta, self.labels = beta, labels if labels.size else None
 
-    def _compare(self, name: str, found: Any, value: Any) -> None:
-        """Raise StoreError unless the file was kept by a fit of the same."""
-        if found == value:
+    def _check_identity(self, found: Mapping[str, Any]) -> None:
+        name = first_difference(found, self.identity)
+        if name is None:
             return
-        told = "its rows are others, or in another order"
-        if name != "rows":
-            told = f"its {name} is {found}, here it is {value}"
+        reason = f"its {name} is {found.get(name)}, but this fit's is {self.identity.get(name)}"
+        if name == "rows":
+            reason = "its rows are different, or in another order"
         raise StoreError(
-            f"checkpoint {self.path} belongs to another fit: {told}. Give another path, or the data and parameters "
-            "that it was made with."
+            f"The checkpoint {self.path} belongs to another fit: {reason}. Choose another path, or use the data and "
+            "parameters it was created with.",
+            path=self.path,
         )
 
-    def topics(self, learn: Callable[[], Array]) -> Array:
-        """Return the topics that are known, or learn and keep them."""
-        if self.beta is None:
-            self.beta = learn()
-            self._write(self.beta, np.empty(0, dtype=np.int32))
-        return self.beta
+    def _check_contents(self, totals: NDArray[Any]) -> None:
+        """Raise StoreError unless topics and labels are possible for rows with these totals of the features, (V,)."""
+        beta, labels, sizes = self.beta, self.labels, self.identity
+        assert beta is not None
+        if beta.dtype != np.float64 or beta.shape != (sizes["n_topics"], sizes["n_features"]):
+            wrong = f"topics have type {beta.dtype} and shape {beta.shape}"
+        elif not ((beta >= 0).all() and (np.abs(beta.sum(axis=1) - 1.0) <= SUM_TOLERANCE).all()):
+            wrong = "topics are not probabilities that sum to one"
+        elif ((totals > 0) & ~beta.any(axis=0)).any():
+            wrong = "a feature that occurs has probability zero in all topics"
+        elif labels is None:
+            return
+        elif labels.dtype != np.int32 or labels.shape != (sizes["n_rows"],):
+            wrong = f"labels have type {labels.dtype} and shape {labels.shape}"
+        elif not np.array_equal(np.unique(labels), np.arange(sizes["n_clusters"])):
+            wrong = f"labels are not the numbers of {sizes['n_clusters']} clusters, each with a row"
+        else:
+            return
+        raise StoreError(
+            f"The checkpoint {self.path} is damaged: its {wrong}. Remove it, or choose another path.", path=self.path
+        )
 
-    def keep(self, labels: Labels) -> None:
-        """Keep the labels after an epoch; the topics are known by then."""
-        if self.beta is not None:
-            self._write(self.beta, labels)
+    def save_topics(self, beta: Array) -> None:
+        """Save the topics."""
+        self.beta = beta
+        self._write(np.empty(0, dtype=np.int32))
 
-    def _write(self, beta: Array, labels: Labels) -> None:
-        identity = np.array(json.dumps(self.identity))
+    def save_labels(self, labels: Labels) -> None:
+        """Save the labels after an epoch, beside the topics."""
+        self._write(labels)
 
-        def write(file: IO[bytes]) -> None:
-            np.savez(file, schema=np.array(SCHEMA), identity=identity, beta=beta, labels=labels)
-
-        write_atomically(self.path, write)
-
-
-# --- what a fit is of ---------------------------------------------------------------------------------------------
+    def _write(self, labels: Labels) -> None:
+        identity = json.dumps(self.identity)
+        write_arrays(self.path, {"schema": SCHEMA, "identity": identity, "beta": self.beta, "labels": labels})
 
 
-def as_told(parameter: Any) -> Any:
-    """Return a parameter in a form that JSON keeps and a message shows: equal values are equal in any process.
+# --- identity ---------------------------------------------------------------------------------------------------
+
+
+def plain_value(parameter: Any) -> Any:
+    """Return a parameter as a JSON value: equal parameters give equal values in any process.
 
     Examples
     --------
-    >>> as_told(np.int64(3)), as_told(0.5), as_told("lda")
+    >>> plain_value(np.int64(3)), plain_value(0.5), plain_value("lda")
     (3, 0.5, 'lda')
-    >>> as_told([0, 1, 1]) == as_told(np.array([0, 1, 1], dtype=np.int32))
+    >>> plain_value([0, 1, 1]) == plain_value(np.array([0, 1, 1], dtype=np.int32))
     True
     """
-    if parameter is None or parameter is np.random:  # scikit-learn takes the module for None
+    if parameter is None or parameter is np.random:  # scikit-learn treats the module as None
         return None
     if isinstance(parameter, str):
         return parameter
@@ -142,7 +167,7 @@ def as_told(parameter: Any) -> Any:
         state = json.dumps(parameter.get_state(legacy=False), default=lambda value: value.tolist())
         return f"a RandomState with digest {_digest(state.encode())}"
     values = np.asarray(parameter)
-    # Labels are whole numbers, topics become doubles: their type does not matter. Others will be refused.
+    # Labels become whole numbers and topics doubles, so their types do not matter; other values raise errors later.
     is_number = values.dtype.kind in "biuf"
     content = values.astype(np.float64).tobytes() if is_number else repr(values.tolist()).encode()
     return f"an array of shape {values.shape} with digest {_digest(content)}"
@@ -152,22 +177,22 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:32]
 
 
-def row_digest(part: Counts, rows: Rows, numbers: Rows, for_rows: ForRows) -> Words:
-    r"""Return :math:`\sum_i a_i \sum_v x_{iv} b_v` modulo 2**64 for all rows of a part, shape (1,).
+def row_digest(block: Counts, rows: Rows, numbers: Rows, threads: Threads) -> Words:
+    r"""Return :math:`\sum_i a_i \sum_v x_{iv} b_v` modulo 2**64 over some rows of a block, shape (1,).
 
-    The words a and b are those of the rows' numbers and of the features. The sums of parts add up to that of all rows,
-    in any order and division; other rows, or the same ones in another order, have another, up to a chance of about
-    2**-58.
+    The words a and b belong to the numbers of the rows and to the features. The sums of blocks add up to that of all
+    rows, in any order and division; other rows, or the same rows in another order, have another sum, up to a chance of
+    about 2**-58.
     """
-    of_features = _words(FIRST_FEATURE + np.arange(part.n_features, dtype=np.uint64))  # (V,)
+    of_features = _words(FIRST_FEATURE + np.arange(block.n_features, dtype=np.uint64))  # (V,)
     of_rows = _words(numbers.astype(np.uint64))  # (n,)
-    digest: Words = (of_rows * part.row_totals(of_features)).sum(keepdims=True)
+    digest: Words = (of_rows * select(block, rows).row_totals(of_features)).sum(keepdims=True)
     return digest
 
 
 def _words(numbers: Words) -> Words:
-    """Return a word for each number that looks as if it were random: the steps of SplitMix64, which never change."""
-    words = (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)  # modulo 2**64, as everything here
+    """Return a pseudorandom word for each number, by the steps of SplitMix64."""
+    words = (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)  # modulo 2**64, like everything here
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))

@@ -1,14 +1,14 @@
-r"""How much more the rows of a cluster vary than its multinomial distribution allows.
+r"""Overdispersion: the variance of counts within clusters, relative to the multinomial model.
 
-Row i of cluster q has total L_i and expects :math:`\mu_{iv} = L_i p_{qv}`, p_q being the cluster's mixture of the
-topics. Under the model :math:`E (x_{iv} - \mu_{iv})^2 = L_i p_{qv} (1 - p_{qv})`, so that
+Row i of cluster q has total L_i and expected counts :math:`\mu_{iv} = L_i p_{qv}`, where p_q is the cluster's mixture
+of the topics. Under the model, :math:`E (x_{iv} - \mu_{iv})^2 = L_i p_{qv} (1 - p_{qv})`. The index
 
 .. math:: \frac{1}{\nu} \sum_i \frac{\sum_v (x_{iv} - L_i p_{qv})^2 / L_i}{1 - \sum_v p_{qv}^2}
 
-is 1 on average. It is Pearson's statistic with numerator and denominator summed over the features before they are
-divided: rare features, whose expected counts are far below one, would rule the classical sum of quotients. Each row has
-the same weight however long it is. The topics of K or the means of Q clusters, whichever are fewer, have been fitted to
-the rows, so their degrees of freedom are :math:`\nu = N - \min(K, Q)` in place of N, shared out by cluster size.
+is then 1 on average. It is Pearson's statistic with numerator and denominator summed over the features before dividing:
+in the classical sum of quotients, rare features with expected counts far below one would dominate. All rows have the
+same weight, whatever their total. The rows were used to fit K topics or Q means, whichever are fewer, which leaves
+:math:`\nu = N - \min(K, Q)` degrees of freedom, shared among the clusters by size.
 """
 
 from __future__ import annotations
@@ -20,32 +20,40 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mmpca import kernels
+from mmpca.backend import LocalRows, RowBackend, Rows, Threads, map_rows
 from mmpca.counts import Counts
-from mmpca.places import ForRows, Here, Place, Rows, joined
 
 Array = NDArray[np.float64]
 
-# Texts, whose words come in bursts, have 1.6 to 2.2 and gain nothing from square roots; abundance and sequencing counts
-# were measured at 4.7 to 140 and gain (docs/overdispersion.md).
+# Texts have an index of 1.6 to 2.2, because words come in bursts, and gain nothing from square roots; abundance and
+# sequencing counts have 4.7 to 140 and do gain (docs/overdispersion.md).
 LARGE_INDEX = 3.0
-LEAST_VARIANCE = 1e-9  # of a draw: a cluster with a single feature has none
+MIN_VARIANCE = 1e-9  # of a single draw; a cluster with only one feature has no variance to compare
 
 
 class Dispersion(NamedTuple):
-    """Variance of the counts as a multiple of what the model predicts."""
+    """Variance of the counts within clusters, as a multiple of the variance that the model expects.
 
-    overall: float  # NaN where there is nothing to compare: one feature, or no more rows than were fitted
-    clusters: Array  # the same for each cluster, (Q,)
+    Attributes
+    ----------
+    overall : float
+        NaN if there is nothing to compare: a single feature, or no degrees of freedom left.
+    clusters : array of shape (Q,)
+        The same for each cluster.
+    """
+
+    overall: float
+    clusters: Array
 
 
 def overdispersion(
-    rows: Counts | Place, labels: NDArray[np.int32], *, topics: Array, cluster_topics: Array
+    rows: Counts | RowBackend, labels: NDArray[np.int32], *, topics: Array, cluster_topics: Array
 ) -> Dispersion:
-    """Return how much more the rows vary around their clusters than the model predicts: about 1 if it holds.
+    """Compare the variance of rows within their clusters with the model's; the index is about 1 if the model holds.
 
     Parameters
     ----------
-    rows : Counts of shape (N, V), or the place where they are
+    rows : Counts of shape (N, V) or RowBackend
     labels : array of int, shape (N,)
         Cluster of each row.
     topics : array of shape (K, V)
@@ -71,30 +79,30 @@ def overdispersion(
     n_clusters, n_fitted = len(profiles), min(cluster_topics.shape)
     concentration = (profiles**2).sum(axis=1)  # (Q,)
     variance = 1.0 - concentration  # of one draw, summed over the features
-    varies = variance > LEAST_VARIANCE
+    varies = variance > MIN_VARIANCE
     sizes = np.bincount(labels, minlength=n_clusters)
     freedom = np.where(varies, sizes * max(0.0, 1.0 - n_fitted / rows.n_rows), 0.0)
-    place = Here(rows) if isinstance(rows, Counts) else rows
+    backend = LocalRows(rows) if isinstance(rows, Counts) else rows
     every, labels = np.arange(rows.n_rows), np.asarray(labels, dtype=np.int32)
-    by_row = joined(place, row_deviations, every, labels, shared=(profiles, concentration))
+    by_row = map_rows(backend, row_deviations, every, labels, shared=(profiles, concentration))
     deviations = np.bincount(labels, by_row, n_clusters)
     ratios = np.divide(deviations, variance, out=np.zeros(n_clusters), where=varies)
     return Dispersion(float(_quotient(ratios.sum(), freedom.sum())), _quotient(ratios, freedom))
 
 
 def advice(overall: float, *, stabilize: str | None) -> str | None:
-    """Return what to tell the user about a large index; None if it is not large or the remedy is in use."""
+    """Return the text of an OverdispersionWarning; None if the index is not large or square roots are already used."""
     if stabilize is not None or not overall > LARGE_INDEX:
         return None
     return (
-        f"The counts vary {overall:.3g} times as much within clusters as a multinomial distribution allows "
-        "(overdispersion_): the model may follow a few dominant features and the depth of rows. "
-        'Try stabilize="sqrt", or more clusters and topics if there are more than were asked for.'
+        f"Within clusters, counts vary {overall:.3g} times as much as the model expects (overdispersion_), so clusters "
+        'may reflect a few dominant features instead of whole profiles. Try stabilize="sqrt", or more clusters and '
+        "topics."
     )
 
 
 def plain_deviations(rows: Counts, labels: NDArray[np.int32], profiles: Array) -> Array:
-    """Return sum_v (x_iv - L_i p_v)^2 / L_i of each row, p being the profile of its cluster (Q, V), in plain NumPy."""
+    """Return sum_v (x_iv - L_i p_v)^2 / L_i of each row in plain NumPy; profiles: (Q, V) -> (N,)."""
     X = rows.to_csr().toarray().astype(np.float64)  # (N, V)
     totals = X.sum(axis=1, keepdims=True)
     deviations: Array = ((X - totals * profiles[labels]) ** 2 / totals).sum(axis=1)
@@ -102,14 +110,16 @@ def plain_deviations(rows: Counts, labels: NDArray[np.int32], profiles: Array) -
 
 
 def row_deviations(
-    part: Counts, rows: Rows, labels: NDArray[np.int32], profiles: Array, concentration: Array, for_rows: ForRows
+    block: Counts, rows: Rows, labels: NDArray[np.int32], profiles: Array, concentration: Array, threads: Threads
 ) -> Array:
-    """Return the same of some rows of a part: neither are the counts copied, nor held for clusters not their own."""
+    """Return the same for some rows of a block, without dense counts or profiles of other clusters."""
     deviations = np.empty(len(rows))
-    for_rows(partial(kernels.row_deviations, part, profiles, concentration), rows, labels, deviations)
+    threads.for_rows(partial(kernels.row_deviations, block, profiles, concentration), rows, labels, deviations)
     return deviations
 
 
-def _quotient(found: ArrayLike, expected: ArrayLike) -> Array:
-    """Return found / expected, NaN where nothing is expected."""
-    return np.divide(found, expected, out=np.full(np.shape(found), np.nan), where=np.asarray(expected) > 0)
+def _quotient(numerator: ArrayLike, denominator: ArrayLike) -> Array:
+    """Divide elementwise; NaN where the denominator is not positive."""
+    return np.divide(
+        numerator, denominator, out=np.full(np.shape(numerator), np.nan), where=np.asarray(denominator) > 0
+    )

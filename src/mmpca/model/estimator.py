@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -17,70 +15,68 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mmpca import engine
-from mmpca.blas import one_blas_thread
-from mmpca.counts import Counts, as_counts, square_root
-from mmpca.engine.refit import refit_topics
-from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning
-from mmpca.model import constraints, explanation, files, prediction, starts
+from mmpca.backend import LocalRows, RowBackend, Threads, column_totals, group_sums, one_blas_thread, open_threads
+from mmpca.counts import Counts, as_counts, check_unmasked, square_root, transposition_hint
+from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning, warn
+from mmpca.model import explanation, files, prediction
 from mmpca.model.checkpoints import Checkpoint
-from mmpca.model.dispersion import advice, overdispersion
-from mmpca.model.messages import tell_of_starts, telling
-from mmpca.model.searching import Common, Watch, expect, search
-from mmpca.places import Here, Place, column_totals, group_sums, in_threads, threads
-from mmpca.stages import Listener, Stages
-from mmpca.topics import fit_lda_at, topic_shares
+from mmpca.model.dispersion import Dispersion, advice, overdispersion
+from mmpca.model.rules import RULES, SUM_TOLERANCE
+from mmpca.model.starts import SAMPLED_ROWS, Outcome, Start, StartReport, best_of, plan_starts, search_from_starts
+from mmpca.monitor import Callback, Monitor, logger
+from mmpca.parameters import check_parameters
+from mmpca.topics import fit_lda, topic_shares
 
 Array = NDArray[np.float64]
-REFIT_STEPS = 200  # at the most
 
 
 class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
-    """Clustering of count data through a mixture of multinomial PCA.
+    """Cluster count data through a mixture of multinomial PCA.
 
-    Rows of counts (documents x words, sites x species, cells x genes) fall into clusters; the clusters share topics,
-    distributions over the features, and differ by how much of each topic they have. Given topics, a greedy search
-    moves one row at a time as long as a variational bound of the likelihood rises.
+    Rows of counts (documents x words, sites x species, cells x genes) fall into clusters. The clusters share topics,
+    which are distributions over the features, and differ in how much of each topic they contain. Given topics, a greedy
+    search moves one row at a time as long as a variational bound on the likelihood rises.
 
     Parameters
     ----------
     n_clusters : int, default=8
-        Number of clusters (the paper's Q).
+        Number of clusters (Q in the paper).
     n_topics : int, default=5
-        Number of topics (the paper's K).
+        Number of topics (K in the paper).
     topics : {"lda", "random"} or array of shape (n_topics, n_features), default="lda"
-        Topics that the search uses (the paper's beta): learned from the rows by latent Dirichlet allocation, drawn at
-        random, or given; rows sum to one.
+        Topics used by the search (beta in the paper): learned from the rows by latent Dirichlet allocation, drawn at
+        random, or given. Rows of an array must sum to one.
     topic_prior : float, default=1.0
-        Symmetric Dirichlet prior of the clusters' topic shares (the paper's alpha).
+        Symmetric Dirichlet prior of the topic shares of clusters (alpha in the paper).
     start : {"auto", "random", "kmeans", "anneal"} or array of shape (n_samples,), default="auto"
-        Labels that the search starts from: balanced at random, by k-means on the rows in topic space, by soft
-        assignments that are cooled down, all of these in turn, or given.
+        Labels from which the search starts: a balanced random partition, k-means on the rows in topic space, annealed
+        soft assignments, all of these in turn ("auto"; k-means alone for large data), or given labels.
     n_init : int or "auto", default="auto"
-        Number of starts, the best bound is kept. By default at most 10 for up to 2,000 rows, 6 for up to 20,000, and 3
-        for more, and no further when 3, 2 or 1 of them in a row were no better than the best before. Given labels
-        make one start.
+        Number of starts; the result with the best bound is kept. "auto" makes at most 10 starts for up to 2,000 rows,
+        6 for up to 20,000 and 3 for more or for large tables (clusters x topics x features above two million), and
+        stops when 3, 2 or 1 of them in a row do not improve the bound. Given labels are a single start.
     algorithm : {"greedy", "exact", "cvem", "vbem"}, default="greedy"
-        "greedy" screens the moves by second-order gains, settles close calls exactly, and merges and splits clusters
-        where that raises the bound; "exact" evaluates every move of a row as published; "cvem" reassigns all rows with
-        the parameters held fixed, then updates these; "vbem" gives every row a probability for each cluster, updates
-        the topics as well (the model of Yu et al., 2005), and labels rows by the most probable cluster at the end.
+        "greedy" screens moves by second-order gains, decides close calls exactly, and merges and splits clusters where
+        that raises the bound. "exact" evaluates every move of every row, as published. "cvem" reassigns all rows with
+        the parameters held fixed, then updates the parameters. "vbem" gives every row a probability for each cluster,
+        updates the topics as well (the model of Yu et al., 2005), and labels each row with its most probable cluster.
     stabilize : {None, "sqrt"}, default=None
         "sqrt" fits and predicts rounded square roots of the counts, for overdispersed data.
     max_epochs : int, default=200
-        Epochs of the search, in each of which every row is visited once; 0 evaluates the start.
+        Maximum number of epochs of the search, each of which visits every row once; 0 evaluates the start.
     tol : float, default=1e-10
-        A move must raise the bound by more than this share of its magnitude. With "vbem" an epoch must, by at least
-        1e-7 of it.
+        A move must raise the bound by more than this share of its magnitude. With "vbem", this applies to a whole
+        epoch, with a share of at least 1e-7.
     refit_topics : bool, default=True
-        Re-estimate topics and topic shares on the final clusters, the labels held fixed. "vbem" has done so.
+        Re-estimate topics and topic shares on the final clusters, with the labels held fixed. "vbem" has already done
+        so.
     n_jobs : int or None, default=None
-        Threads, shared between the starts first and the rows of a block then; -1 means all cores. The result
-        does not depend on it.
+        Number of threads, shared first between the starts and then between the rows of a block; -1 uses all cores. The
+        result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Seed of topics, starts and the order of visits.
+        Seed of the topics, the starts and the order in which rows are visited.
     verbose : int, default=0
-        1 reports each start through the logger "mmpca", 2 each epoch as well; on standard error, unless logging has
-        been set up.
+        1 logs each start to the logger "mmpca", 2 each epoch as well; to standard error, unless logging is configured.
 
     Attributes
     ----------
@@ -89,40 +85,44 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     weights_ : ndarray of shape (n_clusters,)
         Share of the rows in each cluster (pi); with "vbem", of the soft assignments.
     cluster_counts_ : ndarray of shape (n_clusters, n_features)
-        Sums of the rows of each cluster; of square roots with ``stabilize="sqrt"``.
+        Sums of the rows of each cluster; of their square roots with ``stabilize="sqrt"``.
     components_ : ndarray of shape (n_topics, n_features)
-        Topics (beta), re-estimated with `refit_topics`. Features that never occur have probability zero, unless
-        `topics` were given with another and are not re-estimated.
+        Topics (beta), re-estimated with `refit_topics`. Features that never occur have probability zero, unless given
+        `topics` say otherwise and are not re-estimated.
     cluster_topics_ : ndarray of shape (n_clusters, n_topics)
         Expected topic shares of each cluster (theta).
     cluster_topic_params_ : ndarray of shape (n_clusters, n_topics)
         Parameters of their Dirichlet posteriors (gamma).
     bound_ : float
-        Bound of the labels under the topics that the search used; for "vbem", of the soft assignments, which does not
-        compare with that of labels.
+        Bound of the labels under the topics used by the search. With "vbem", the bound of the soft assignments, which
+        is not comparable with that of labels.
     icl_ : float
-        The paper's criterion to choose n_clusters and n_topics, larger is better; it belongs to `bound_`.
+        The paper's criterion for choosing n_clusters and n_topics, larger is better; it belongs to `bound_`.
     refit_bound_ : float
         Bound under `components_`; equal to `bound_` without `refit_topics`.
     bound_history_ : ndarray of shape (n_epochs_ + 1,)
         Bound at the best start, then after each of its epochs; it never decreases.
     n_epochs_ : int
-        Epochs of the best start.
+        Number of epochs of the best start.
     converged_ : bool
-        Whether the last epoch changed nothing: for "greedy" and "exact", no single move raises the bound; for "cvem",
+        Whether the last epoch changed nothing. For "greedy" and "exact", no single move raises the bound; for "cvem",
         no row fits another cluster better with the parameters held fixed; for "vbem", the bound rises by less than
         `tol`.
     starts_ : list of StartReport
         Kind, seed, bound, n_epochs, converged and seconds of each start.
     overdispersion_ : float
-        Variance of the counts around their clusters as a multiple of what the model predicts, about 1 if it holds. See
-        `stabilize` where it is large.
+        Variance of the counts within clusters as a multiple of what the model expects, about 1 if the model holds. If
+        it is large, see `stabilize`.
     cluster_overdispersion_ : ndarray of shape (n_clusters,)
         The same for each cluster.
+    topic_prior_ : float
+        The `topic_prior` of the fit.
+    stabilize_ : {None, "sqrt"}
+        The `stabilize` of the fit; predictions use it even if the parameter is changed later.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where X had them.
+        Names of the features, if X had them.
 
     References
     ----------
@@ -153,9 +153,11 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     bound_history_: Array
     n_epochs_: int
     converged_: bool
-    starts_: list[starts.StartReport]
+    starts_: list[StartReport]
     overdispersion_: float
     cluster_overdispersion_: Array
+    topic_prior_: float
+    stabilize_: str | None
     _mean_length: float
 
     def __init__(
@@ -167,7 +169,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         topic_prior: float = 1.0,
         start: str | ArrayLike = "auto",
         n_init: int | str = "auto",
-        algorithm: starts.Algorithm = "greedy",
+        algorithm: engine.Algorithm = "greedy",
         stabilize: str | None = None,
         max_epochs: int = 200,
         tol: float = 1e-10,
@@ -198,229 +200,224 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         X: Any,
         y: object = None,
         *,
-        callback: starts.Callback | None = None,
+        callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
-        on_stage: Listener | None = None,
     ) -> Self:
         """Cluster the rows of a count matrix.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-            Non-negative whole numbers, no row without any.
+            Nonnegative whole numbers; no row may be empty.
         y : ignored
         callback : callable, optional
-            Called after each block of a search with the number of the start and a `Progress`; a true answer stops the
-            search as Ctrl-C does: the best state so far is kept, with a warning.
+            Called repeatedly with a :class:`mmpca.monitor.Progress`. If it returns a true value, the fit stops as
+            with Ctrl-C: the best state found so far is kept, with a warning.
         checkpoint : path, optional
-            A file for the topics, and of a greedy search of more than 50,000 rows for the labels after each epoch.
-            If it is there already, the fit goes on from it: to a maximum of the bound, if by another way than
-            without a break. The file of other data or parameters is refused.
-        on_stage : callable, optional
-            Called again and again with a `Stage`: name, text, share of the whole fit that is done, and about how many
-            seconds are left, None while there is too little to go by. The result does not depend on it.
+            A file for the topics and, in a greedy search over more than 50,000 rows, for the labels after each epoch.
+            If the file exists, the fit resumes from it and ends at a maximum of the bound, though not necessarily the
+            one that an uninterrupted fit finds. A file from other data or parameters raises an error.
 
         Returns
         -------
         self
         """
-        # The data are checked in the name of another model, so that a refusal leaves this one as it was.
+        # Another instance checks the data, so that an error leaves this model unchanged.
         checked = type(self)(**self.get_params(deep=False))
         rows = checked.checked_counts(X)
-        place, parameters = Here(rows), self.get_params(deep=False)
-        kept = None if checkpoint is None else Checkpoint.of_fit(checkpoint, parameters, place)
-        return self.fit_at(place, attributes=vars(checked), callback=callback, checkpoint=kept, on_stage=on_stage)
+        return self.fit_rows(LocalRows(rows), attributes=vars(checked), callback=callback, checkpoint=checkpoint)
 
-    def fit_at(
+    def fit_rows(
         self,
-        place: Place,
+        backend: RowBackend,
         *,
         attributes: Mapping[str, Any],
-        callback: starts.Callback | None = None,
-        checkpoint: Checkpoint | None = None,
-        on_stage: Listener | None = None,
+        callback: Callback | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        sample_size: int = SAMPLED_ROWS,
     ) -> Self:
-        """Cluster rows wherever they are; for those who know such places, as `mmpca.distributed` does.
+        """Cluster rows held by a backend; used by :func:`mmpca.distributed.fit`.
 
         Parameters
         ----------
-        place : Place
-            Counts that have been checked, square roots with `stabilize`.
+        backend : RowBackend
+            Valid counts, or their square roots with `stabilize`.
         attributes : mapping of str to value
-            What checking the data has found: `n_features_in_`, `feature_names_in_`.
-        callback : callable, optional
+            Fitted attributes that come from the data: `n_features_in_`, `feature_names_in_`.
+        callback, checkpoint
             As in :meth:`fit`.
-        checkpoint : Checkpoint, optional
-            Where topics and labels are kept, and known from an earlier fit that did not end.
-        on_stage : callable, optional
-            As in :meth:`fit`.
+        sample_size : int
+            With more rows than this, starts are tried on a sample of this size.
 
         Returns
         -------
         self
         """
-        seeds = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31)).spawn(2)
-        plan = self._plan(place.n_rows)
-        planned = self._starts(plan.n_starts, place.n_rows, place.n_features, seeds[1])
-        stages = Stages(on_stage)
-        expect(
-            stages, place, n_clusters=self.n_clusters, n_topics=self.n_topics, algorithm=self.algorithm,
-            kinds=[start.kind for start in planned], patience=plan.patience, refits=self._refits,
-        )  # fmt: skip
-        learn = partial(self._topics, place, np.random.default_rng(seeds[0]), stages)
-        on_epoch = None if checkpoint is None else checkpoint.keep
-        watch = Watch(effective_n_jobs(self.n_jobs), telling(callback, self.verbose), on_epoch, stages)
-        with one_blas_thread():
-            beta = learn() if checkpoint is None else checkpoint.topics(learn)
-            if checkpoint is not None and checkpoint.labels is not None:
-                planned = [starts.Start("checkpoint", planned[0].seed, checkpoint.labels)]
-            outcomes, is_interrupted = search(
-                place,
-                self._common(beta),
-                planned,
-                plan.patience,
-                seed=int(seeds[1].generate_state(1)[0]),
-                watch=watch,
+        self._check_sizes(backend)
+        topics_seed, search_seed = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31)).spawn(2)
+        starts, options = self._plan_search(backend, search_seed)
+        saved = None if checkpoint is None else Checkpoint.of_fit(checkpoint, self.get_params(deep=False), backend)
+        monitor = Monitor(callback, verbose=self.verbose, checkpoint=None if saved is None else saved.save_labels)
+        n_threads = effective_n_jobs(self.n_jobs)
+        with one_blas_thread(), open_threads(n_threads) as threads:
+            backend = backend.with_threads(threads)
+            # Topics: beta, from an LDA of the rows or from an earlier fit that was interrupted.
+            beta = None if saved is None else saved.beta
+            if beta is None:
+                beta = self._learn_topics(backend, np.random.default_rng(topics_seed), n_threads, monitor)
+                if monitor.is_stopped:  # a later fit must not resume from unfinished topics
+                    monitor.checkpoint = None
+                elif saved is not None:
+                    saved.save_topics(beta)
+            if saved is not None and saved.labels is not None:
+                starts = [Start("checkpoint", starts[0].seed, saved.labels)]
+            # Search: labels that maximize the bound under these topics, from all starts.
+            outcomes = search_from_starts(
+                backend,
+                beta,
+                starts,
+                options,
+                seed=int(search_seed.generate_state(1)[0]),
+                n_threads=n_threads,
+                monitor=monitor,
+                sample_size=sample_size,
             )
-        # Of many rows the starts were tried on some of them; their bounds are not comparable with the last one.
-        best = starts.best_of([outcome for outcome in outcomes if len(outcome.labels) == place.n_rows])
-        if self.verbose:
-            tell_of_starts(outcomes)
-        counts = place.total(group_sums, np.arange(place.n_rows), best.labels, shared=(self.n_clusters,))
-        refitted = best.beta, best.gamma, best.bound
-        try:
-            refitted = self._refitted(best, counts, stages)
-        except KeyboardInterrupt:  # what the search found is not lost
-            is_interrupted = True
-        stages.begin("dispersion", "overdispersion")
-        with one_blas_thread(), threads(effective_n_jobs(self.n_jobs)) as pool:
-            fitted = dict(attributes) | self._fitted(best, place.using(in_threads(pool)), counts, refitted)
-        fitted["starts_"] = [starts.report(outcome) for outcome in outcomes]
+            # Bounds of starts on a sample are not comparable with that of all rows, which comes last.
+            best = best_of([outcome for outcome in outcomes if len(outcome.labels) == backend.n_rows])
+            # Refit: topics and topic shares that maximize the bound under these labels.
+            counts = backend.map_reduce(group_sums, np.arange(backend.n_rows), best.labels, shared=(self.n_clusters,))
+            components, gamma, refit_bound = self._refit(best, counts, threads, monitor)
+            # How well the model fits: variance within clusters against what it expects.
+            monitor.begin("dispersion", "measuring overdispersion")
+            theta = gamma / gamma.sum(axis=1, keepdims=True)
+            dispersion = overdispersion(backend, best.labels, topics=components, cluster_topics=theta)
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        stages.end()
-        self._warn(is_interrupted, len(outcomes))
+        self.__dict__.update(attributes)
+        self.components_, self.cluster_topic_params_, self.cluster_topics_ = components, gamma, theta
+        self.cluster_counts_, self.refit_bound_ = counts, refit_bound
+        self._set_search_results(best, outcomes, dispersion)
+        monitor.end()
+        self._warn(monitor.is_stopped, len(outcomes))
         return self
 
+    def _plan_search(
+        self, backend: RowBackend, seed: np.random.SeedSequence
+    ) -> tuple[list[Start], engine.SearchOptions]:
+        """Return the starts to try, and the options that their searches share."""
+        shape, sizes = (backend.n_rows, backend.n_features), {"n_clusters": self.n_clusters, "n_topics": self.n_topics}
+        starts, patience = plan_starts(self.start, self.n_init, **sizes, shape=shape, seed=seed)
+        options = engine.SearchOptions(
+            n_clusters=self.n_clusters,
+            alpha=float(self.topic_prior),
+            algorithm=self.algorithm,
+            max_epochs=self.max_epochs,
+            tol=float(self.tol),
+            patience=patience,
+        )
+        return starts, options
+
+    def _refit(self, best: Outcome, counts: Array, threads: Threads, monitor: Monitor) -> tuple[Array, Array, float]:
+        """Return topics, gamma and their bound, re-estimated on the final clusters if asked for."""
+        if not self.refit_topics or self.algorithm == "vbem":
+            return best.beta, best.gamma, best.bound
+        state = self._state(counts, best.labels, best.beta, best.gamma)
+        try:
+            components, gamma, bound = engine.refit_topics(state, threads=threads, monitor=monitor)
+        except KeyboardInterrupt:  # keep what the search has found
+            monitor.stop()
+            return best.beta, best.gamma, best.bound
+        return components, gamma, max(bound, best.bound)  # rounding
+
     def checked_counts(self, X: Any) -> Counts:
-        """Return data as counts that this model can be fitted to, or say why not; square roots with `stabilize`."""
-        constraints.check_parameters(self.get_params(deep=False))
+        """Return X as valid counts for this model, square roots with `stabilize`; raise an error otherwise."""
+        check_parameters(self.get_params(deep=False), RULES)
         rows = self._counts(X, reset=True)
-        constraints.check_sizes(rows, self.n_clusters, self.n_topics)
+        self._check_sizes(LocalRows(rows))
         return rows
 
     def _counts(self, X: Any, *, reset: bool) -> Counts:
-        """Return X as counts, checked against what the model was fitted to, empty rows refused in fitting."""
+        """Return X as counts, checked against the fitted features; when fitting, empty rows are an error."""
+        check_unmasked(X)  # scikit-learn drops masks
         X = validate_data(
             self, X, reset=reset, accept_sparse=True, dtype=None, ensure_all_finite=False, ensure_min_samples=1
         )
         rows = as_counts(X, empty_rows="error" if reset else "allow")
-        return square_root(rows) if self.stabilize == "sqrt" else rows
+        stabilize = self.stabilize if reset else self.stabilize_
+        return square_root(rows) if stabilize == "sqrt" else rows
 
-    def _topics(self, place: Place, rng: np.random.Generator, stages: Stages) -> Array:
+    def _check_sizes(self, backend: RowBackend) -> None:
+        """Raise ValueError unless there are enough rows for the clusters and enough features for the topics."""
+        if self.n_clusters <= backend.n_rows and self.n_topics <= backend.n_features:
+            return
+        hint = transposition_hint(backend.rows) if isinstance(backend, LocalRows) else None
+        if self.n_clusters > backend.n_rows:
+            raise ValueError(
+                f"n_clusters={self.n_clusters} clusters need at least as many rows, but n_samples = {backend.n_rows}. "
+                f"Lower n_clusters or provide more rows. {hint or ''}".rstrip()
+            )
+        raise ValueError(
+            f"n_topics={self.n_topics} topics need at least as many features, but n_features = {backend.n_features}. "
+            f"Lower n_topics or provide more features. {hint or ''}".rstrip()
+        )
+
+    def _learn_topics(self, backend: RowBackend, rng: np.random.Generator, n_threads: int, monitor: Monitor) -> Array:
         """Return the topics that the search uses, (K, V)."""
         if isinstance(self.topics, str) and self.topics == "lda":
-            n_threads = effective_n_jobs(self.n_jobs)
-            return fit_lda_at(place, self.n_topics, rng=rng, n_threads=n_threads, stages=stages).beta
-        totals = place.total(column_totals, np.arange(place.n_rows))
+            return fit_lda(backend, self.n_topics, rng=rng, n_threads=n_threads, monitor=monitor).beta
+        totals = backend.map_reduce(column_totals, np.arange(backend.n_rows))
         if not isinstance(self.topics, str):
-            return constraints.check_topics(self.topics, self.n_topics, totals)
-        beta = np.zeros((self.n_topics, place.n_features))
+            return check_topics(self.topics, self.n_topics, totals)
+        beta = np.zeros((self.n_topics, backend.n_features))
         beta[:, totals > 0] = rng.dirichlet(np.ones((totals > 0).sum()), self.n_topics)
         return beta
 
-    def _plan(self, n_samples: int) -> starts.Plan:
-        """Return how many starts to make at the most, and when to stop before."""
-        if not isinstance(self.start, str):
-            return starts.Plan(1, 1)
-        return starts.auto_plan(n_samples) if isinstance(self.n_init, str) else starts.Plan(self.n_init, self.n_init)
+    def _state(self, counts: Array, labels: NDArray[np.int32], beta: Array, gamma: Array) -> engine.State:
+        """Return the state of clusters with these sums."""
+        sizes = np.bincount(labels, minlength=len(counts))
+        return engine.from_sums(counts, sizes, beta=beta, alpha=float(self.topic_prior), gamma=gamma)
 
-    def _starts(
-        self, n_starts: int, n_samples: int, n_features: int, seed: np.random.SeedSequence
-    ) -> list[starts.Start]:
-        """Return the starts, each with a seed of its own."""
-        seeds = [int(word) for word in seed.generate_state(n_starts)]
-        if not isinstance(self.start, str):
-            labels = constraints.check_labels(self.start, n_samples, self.n_clusters)
-            return [starts.Start("given", seeds[0], labels)]
-        kinds: tuple[str, ...] = (self.start,)
-        if self.start == "auto":
-            kinds = starts.auto_kinds(n_samples, int(self.n_clusters) * int(self.n_topics) * n_features)
-        return [starts.Start(kinds[number % len(kinds)], word) for number, word in enumerate(seeds)]
-
-    def _common(self, beta: Array) -> Common:
-        """Return what all starts have in common."""
-        return Common(beta, float(self.topic_prior), self.n_clusters, self.algorithm, self.max_epochs, float(self.tol))
-
-    def _fitted(
-        self, best: starts.Outcome, place: Place, counts: Array, refitted: tuple[Array, Array, float]
-    ) -> dict[str, Any]:
-        """Return the fitted attributes of the best outcome."""
-        components, gamma, refit_bound = refitted
-        cluster_topics = gamma / gamma.sum(axis=1, keepdims=True)
-        dispersion = overdispersion(place, best.labels, topics=components, cluster_topics=cluster_topics)
-        n_present = int((counts.sum(axis=0) > 0).sum())
-        sizes = {"n_clusters": self.n_clusters, "n_topics": self.n_topics, "n_samples": place.n_rows}
-        return {
-            "labels_": best.labels,
-            "cluster_counts_": counts,
-            "weights_": best.weights,
-            "bound_": best.bound,
-            "icl_": engine.icl(best.bound, **sizes, n_features=n_present),
-            "bound_history_": np.array(best.run.bounds),
-            "n_epochs_": best.run.n_epochs,
-            "converged_": best.run.converged,
-            "components_": components,
-            "cluster_topic_params_": gamma,
-            "cluster_topics_": cluster_topics,
-            "refit_bound_": refit_bound,
-            "overdispersion_": dispersion.overall,
-            "cluster_overdispersion_": dispersion.clusters,
-            "_mean_length": float(counts.sum() / place.n_rows),
-        }
-
-    @property
-    def _refits(self) -> bool:
-        """Whether topics are re-estimated at the end: soft assignments have updated them on the way."""
-        return self.refit_topics and self.algorithm != "vbem"
-
-    def _refitted(self, best: starts.Outcome, counts: Array, stages: Stages) -> tuple[Array, Array, float]:
-        """Return topics, gamma and their bound, re-estimated on the final clusters where asked to."""
-        if not self._refits:
-            return best.beta, best.gamma, best.bound
-        sizes = np.bincount(best.labels, minlength=self.n_clusters)
-        state = engine.of_sums(counts, sizes, beta=best.beta, alpha=float(self.topic_prior), gamma=best.gamma)
-        stages.begin("refit", "topics of the clusters, step {step} of at most {n_steps}", REFIT_STEPS)
-        n_threads = effective_n_jobs(self.n_jobs)
-        components, gamma, bound = refit_topics(state, max_iter=REFIT_STEPS, n_threads=n_threads, stages=stages)
-        return components, gamma, max(bound, best.bound)  # rounding
+    def _set_search_results(self, best: Outcome, outcomes: list[Outcome], dispersion: Dispersion) -> None:
+        """Set the fitted attributes that describe the search."""
+        n_samples, n_present = len(best.labels), int((self.cluster_counts_.sum(axis=0) > 0).sum())
+        sizes = {"n_clusters": self.n_clusters, "n_topics": self.n_topics, "n_samples": n_samples}
+        self.labels_, self.weights_ = best.labels, best.weights
+        self.topic_prior_, self.stabilize_ = float(self.topic_prior), self.stabilize
+        self.bound_ = best.bound
+        self.icl_ = engine.icl(best.bound, **sizes, n_features=n_present)
+        self.bound_history_ = np.array(best.history.bounds)
+        self.n_epochs_, self.converged_ = best.history.n_epochs, best.history.converged
+        self.starts_ = [outcome.report() for outcome in outcomes]
+        self.overdispersion_, self.cluster_overdispersion_ = dispersion
+        self._mean_length = float(self.cluster_counts_.sum() / n_samples)
+        if self.verbose:
+            for number, start in enumerate(self.starts_, start=1):
+                message = "start %d (%s): bound %.3f after %d epochs"
+                logger.info(message, number, start.kind, start.bound, start.n_epochs)
 
     def _warn(self, is_interrupted: bool, n_starts: int) -> None:
-        """Warn of an interruption, and of data that the model does not fit."""
+        """Warn about an interruption, and about data that the model does not fit."""
         if is_interrupted:
-            warnings.warn(
-                f"The search was interrupted after {n_starts} of its starts had begun; the best state so far is "
-                "kept, and converged_ tells whether it is a maximum.",
+            warn(
+                f"The fit was interrupted after {n_starts} starts had begun. The model holds the best state found so "
+                "far; converged_ says whether it is a maximum.",
                 InterruptedSearchWarning,
-                stacklevel=3,
             )
         if (message := advice(self.overdispersion_, stabilize=self.stabilize)) is not None:
-            warnings.warn(message, OverdispersionWarning, stacklevel=3)
+            warn(message, OverdispersionWarning)
 
     # --- using the fit ------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> NDArray[np.int32]:
         """Return the most probable cluster of each row.
 
-        New rows are weighed by `components_`, `cluster_topics_` and `weights_`; a row that was fitted may, if it is a
-        borderline case, be predicted into another cluster than its label, because it does not pull its cluster with it.
+        Rows are scored with `components_`, `cluster_topics_` and `weights_`. A borderline fitted row may be predicted
+        to belong to another cluster than its label says, because during fitting it pulled its cluster toward itself.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-            A row without counts falls into the largest cluster. Counts of features that no topic knows, because they
-            never occurred in fitting, are passed over.
+            An empty row is assigned to the largest cluster. Features that never occurred during fitting are equally
+            probable in all clusters, so their counts make no difference.
 
         Returns
         -------
@@ -430,36 +427,83 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         return labels
 
     def predict_proba(self, X: Any) -> Array:
-        """Return the probability of each cluster for each row, shape (n_samples, n_clusters)."""
+        """Return the probability of each cluster for each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_clusters)
+            Rows sum to one.
+        """
         return prediction.posterior(self._joint(X))
 
     def score(self, X: Any, y: object = None) -> float:
-        """Return the mean log-likelihood of the rows, multinomial coefficients left out; larger is better."""
-        return prediction.mean_log_likelihood(self._joint(X))
+        """Return the mean log-likelihood of the rows, without multinomial coefficients.
+
+        Features that never occurred during fitting have a small probability here, so that models fitted to different
+        rows can be compared, as in cross-validation: after n counts, they share a probability of 1 / (n + 1) evenly,
+        and the probabilities of all other features shrink by a common factor, so that all of them sum to one.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            An empty row has log-likelihood 0.
+        y : ignored
+
+        Returns
+        -------
+        score : float
+            Larger is better.
+
+        Examples
+        --------
+        >>> from mmpca import MMPCA
+        >>> model = MMPCA(2, 2, random_state=0).fit([[5, 1, 0], [1, 5, 0], [4, 1, 0], [1, 4, 0]])
+        >>> round(model.score([[0, 0, 1]]), 3)  # log(1 / 23): no row had the third feature, and there were 22 counts
+        -3.135
+        """
+        check_is_fitted(self)
+        rows = self._counts(X, reset=False)
+        joint = prediction.joint_log_likelihood(rows, self.components_, self.cluster_topics_, self.weights_)
+        return prediction.mean_log_likelihood(rows, joint, self.components_, float(self.cluster_counts_.sum()))
 
     def transform(self, X: Any) -> Array:
-        """Return the rows in topic space: their expected topic shares, shape (n_samples, n_topics), sums one."""
+        """Return the rows in topic space: their expected topic shares.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            As in :meth:`predict`.
+
+        Returns
+        -------
+        shares : ndarray of shape (n_samples, n_topics)
+            Rows sum to one.
+        """
         check_is_fitted(self)
-        return topic_shares(self._counts(X, reset=False), self.components_, prior=float(self.topic_prior))
+        return topic_shares(self._counts(X, reset=False), self.components_, prior=self.topic_prior_)
 
     def merge_path(self) -> engine.MergePath:
-        """Merge the clusters pairwise, each time the two whose merge costs the bound least, down to one.
+        """Merge the clusters pairwise down to one, at each step the two whose merge lowers the bound least.
 
-        The topics are `components_`, held fixed; the bound at the full number of clusters is `refit_bound_`, except
-        with "vbem", whose own bound is of another kind.
+        The topics `components_` are held fixed. The bound at the full number of clusters is `refit_bound_`, except with
+        "vbem", which has a different kind of bound.
 
         Returns
         -------
         MergePath
-            `linkage` of shape (n_clusters - 1, 4) for :func:`scipy.cluster.hierarchy.dendrogram`, `bounds` of 1, 2, ...
-            clusters, and `groups(n)`, the group of each cluster when n are left: ``path.groups(3)[model.labels_]``
-            are labels of three clusters.
+            `linkage` of shape (n_clusters - 1, 4) for :func:`scipy.cluster.hierarchy.dendrogram`; `bounds` of 1, 2, ...
+            clusters; and `groups(n)`, the group of each cluster when n groups are left:
+            ``path.groups(3)[model.labels_]`` labels the rows by three clusters.
         """
         check_is_fitted(self)
-        sizes = np.bincount(self.labels_, minlength=self.n_clusters)
-        return engine.merge_path(
-            engine.of_sums(self.cluster_counts_, sizes, beta=self.components_, alpha=float(self.topic_prior))
-        )
+        sizes = np.bincount(self.labels_, minlength=len(self.weights_))
+        state = engine.from_sums(self.cluster_counts_, sizes, beta=self.components_, alpha=self.topic_prior_)
+        return engine.merge_path(state)
 
     def sample(
         self,
@@ -473,6 +517,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         Parameters
         ----------
         n_samples : int, default=1
+            Number of rows.
         lengths : int or array of shape (n_samples,), optional
             Totals of the rows; by default the mean total of the fitted rows.
         random_state : int, RandomState instance or None, default=None
@@ -485,7 +530,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             Cluster of each row.
         """
         check_is_fitted(self)
-        from mmpca.simulate import simulate_mmpca  # only who draws pays for it
+        from mmpca.simulate import simulate_mmpca  # not needed to fit or predict
 
         drawn = simulate_mmpca(
             n_samples,
@@ -506,25 +551,25 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         n_features: int = 10,
         gains: bool | None = None,
     ) -> list[explanation.Explanation]:
-        """Tell why rows are in their clusters: odds and gains of the alternatives, and what speaks for and against.
+        """Explain why rows are in their clusters: odds and gains of the alternatives, and the evidence for and against.
 
-        Odds take the parameters of the fit as they are; a row that was fitted has pulled its cluster with it a little,
-        so that its own cluster looks somewhat better than to a new row. Gains are changes of the bound with everything
-        maximised anew: of moving the row where X is what was fitted, else of adding it here rather than there.
+        Odds use the fitted parameters. A fitted row has pulled its cluster slightly toward itself, so its own cluster
+        looks somewhat better than it would to a new row. Gains are exact changes of the bound: of moving the row if X
+        is the fitted data, otherwise of adding it to one cluster rather than another.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-            With all rows that were fitted, in their order, these are known again.
+            If X holds all fitted rows in their order, they are recognized as such.
         rows : array of int, optional
-            Numbers of the rows to explain; all by default.
+            Positions of the rows to explain; all by default.
         labels : array of int, shape (n_samples,), optional
-            Clusters to explain. By default `labels_` for the X that was fitted, the most probable ones for others.
+            Clusters to explain. By default `labels_` for the fitted X, and the most probable clusters for other rows.
         n_features : int, default=10
-            Features to list on each side at the most.
+            Maximum number of features to list on each side.
         gains : bool, optional
-            Whether to compute gains, which takes a maximisation for each row and cluster. By default if `rows` are
-            named.
+            Whether to compute gains, which takes an optimization for each row and cluster; by default if `rows` is
+            given.
 
         Returns
         -------
@@ -550,23 +595,21 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         check_is_fitted(self)
         counts = self._counts(X, reset=False)
         with_gains = rows is not None if gains is None else bool(gains)
-        mixture = explanation.mixture_of(self)
-        return explanation.explain(
-            counts, mixture, rows=rows, labels=labels, n_features=n_features, with_gains=with_gains
-        )
+        return explanation.explain(counts, self, rows=rows, labels=labels, n_features=n_features, with_gains=with_gains)
 
     def save(self, path: str | os.PathLike[str], *, text: Mapping[str, Any] | None = None) -> None:
-        """Write the fitted model to a file that :func:`mmpca.load` reads; docs/model-file.md describes it.
+        """Write the fitted model to a file that :func:`mmpca.load` reads; docs/model-file.md describes the format.
 
-        The file takes the place of an older one at a stroke: a crash in the middle leaves that as it was. All
-        parameters and fitted attributes are kept, but for a `random_state` that is not an int: it becomes None.
+        The file is written atomically: a crash leaves an existing file unchanged. All parameters and fitted attributes
+        are saved, except that a `random_state` other than an int becomes None, and that `n_clusters`, `n_topics`,
+        `topic_prior` and `stabilize` are those of the fit, even if they were changed since.
 
         Parameters
         ----------
         path : path
-            By custom with the ending ``.mmpca``.
+            By convention ending in ``.mmpca``.
         text : mapping, optional
-            How texts became counts, as :meth:`mmpca.text.CountTexts.settings` tells it, to be kept with the model.
+            How texts were counted, from :meth:`mmpca.text.CountTexts.settings`; saved with the model.
         """
         files.save(self, path, text=text)
 
@@ -585,3 +628,45 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         return tags
+
+
+def check_topics(topics: Any, n_topics: int, totals: NDArray[Any]) -> Array:
+    """Return given topics as float64, (K, V).
+
+    Rows must sum to one, and every feature with counts (`totals`, shape (V,)) must have a positive probability.
+    """
+    beta = np.asarray(topics)
+    if beta.dtype.kind not in "biuf":
+        raise ValueError(
+            f"topics must be a dense array of numbers, but it is a {type(topics).__name__} of type "
+            f"{getattr(topics, 'dtype', beta.dtype)}. Convert it, e.g. with topics.toarray() or topics.astype(float)."
+        )
+    beta = beta.astype(np.float64)
+    expected = (n_topics, len(totals))
+    if beta.shape != expected:
+        remedy = "Pass topics.T." if beta.T.shape == expected else "Pass one row per topic and one column per feature."
+        raise ValueError(
+            f"topics must have shape (n_topics, n_features) = {expected}, but its shape is {beta.shape}. {remedy}"
+        )
+    wrong = np.argwhere(~np.isfinite(beta) | (beta < 0))
+    if len(wrong):
+        k, v = wrong[0]
+        raise ValueError(
+            f"topics must hold probabilities, but topics[{k}, {v}] = {beta[k, v]}. Replace negative and missing values."
+        )
+    sums = beta.sum(axis=1)
+    off = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
+    if off.size:
+        raise ValueError(
+            f"each row of topics must sum to one, but row {off[0]} sums to {sums[off[0]]:.6g}. "
+            "Normalize them: topics / topics.sum(axis=1, keepdims=True)."
+        )
+    impossible = np.flatnonzero((totals > 0) & (beta.sum(axis=0) == 0))
+    if impossible.size:
+        v = impossible[0]
+        raise ValueError(
+            f"every feature that occurs needs a positive probability in some topic, but feature {v} occurs {totals[v]} "
+            f"times and has probability zero in all topics ({impossible.size} such features). "
+            "Smooth the topics, e.g. add 1e-6 and normalize again, or drop the feature."
+        )
+    return beta / sums[:, None]

@@ -1,44 +1,66 @@
-r"""Why a row is in its cluster, in nats.
+r"""Why a row is in its cluster: evidence from each feature, in nats.
 
-The evidence for cluster q against cluster r that a row x gives is additive:
+**Log-odds.** The log-odds of cluster q against cluster r for a row x are a sum over features,
 
 .. math:: \log\frac{P(q | x)}{P(r | x)} = \log\frac{\pi_q}{\pi_r} + \sum_v x_v \log\frac{p_{qv}}{p_{rv}},
 
-p_q being the cluster's mixture of the topics. So each feature speaks for or against by so many nats, and together with
-the sizes of the clusters they give the margin exactly. One nat is a factor of e = 2.7 in the odds.
+where p_q is the cluster's mixture of the topics. Each feature contributes its own term for or against the cluster; one
+nat multiplies the odds by e = 2.7. The parameters of the fit are held fixed.
 
-These odds take the parameters of the fit as they are. What the bound itself would gain or lose if the row were in
-another cluster, with everything maximised anew, is told beside them (:mod:`mmpca.model.gains`).
+**Gains.** The bound shows what would happen if the row were moved and all parameters were maximized again. When a row x
+joins cluster q, the bound changes by
+
+.. math:: \Delta_q = \max J(M_q + x) - \max J(M_q) + (n_q + 1) \log(n_q + 1) - n_q \log n_q - c
+
+with a constant c that is the same for all q. A fitted row is first taken out of its own cluster, so there M_q and n_q
+exclude it. The gain of cluster r over cluster q is :math:`\Delta_r - \Delta_q`; for a fitted row, it is exactly the
+change of the bound if the row moved. To first order in x, :math:`\max J` changes by :math:`\sum_v x_v C_{qv}` with
+:math:`C_{qv} = \log \sum_k \beta_{kv} e^{\eta_{qk}}`, one term for each feature; the remainder is due to clusters
+adapting to the row. The topics `components_` are held fixed, so gains refer to `refit_bound_`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
+from mmpca import engine
 from mmpca.counts import Counts
 from mmpca.model import prediction
-from mmpca.model.gains import OUTSIDE, Joins, Partition, joins, membership
+from mmpca.topics import known_counts
 
 if TYPE_CHECKING:
     from mmpca.model.estimator import MMPCA
 
 Array = NDArray[np.float64]
+Labels = NDArray[np.int32]
 Verdict = Literal["clear", "likely", "borderline"]
 
-# Probabilities, tempered by overdispersion, from which on a row is clear or likely.
-CLEAR, LIKELY = 0.99, 0.75
+CLEAR, LIKELY = 0.99, 0.75  # least probability, tempered by overdispersion, for each verdict
+NOT_FITTED = -1  # the label of rows that are not among the fitted ones
+
+
+# --- results ----------------------------------------------------------------------------------------------------
 
 
 class Evidence(NamedTuple):
-    """What one feature of a row says: a positive number of nats speaks for the cluster, a negative one against it.
+    """The evidence of one feature of a row; positive numbers favor the cluster over the runner-up.
 
-    `nats` is its part of the log-odds, `first_order` its part of the margin in the bound, to first order in the counts;
-    None without gains.
+    Attributes
+    ----------
+    feature : int
+        Index of the feature.
+    name : str
+        Its name, or "feature 7" if the model has no names.
+    occurrences : int
+        Its count in the row.
+    nats : float
+        Its term in the log-odds.
+    first_order : float or None
+        Its first-order term in the bound's margin; None without gains.
     """
 
     feature: int
@@ -49,11 +71,17 @@ class Evidence(NamedTuple):
 
 
 class Alternative(NamedTuple):
-    """Another cluster for a row: its log-odds against the row's cluster, its probability, and its gain.
+    """Another cluster for a row.
 
-    The gain is by how much the bound would be higher with the row in this cluster instead, everything maximised anew;
-    minus infinity for a fitted row that is alone in its cluster, which it cannot leave, and None where it was not asked
-    for.
+    Attributes
+    ----------
+    cluster : int
+    log_odds : float
+        Log-odds against the explained cluster, in nats.
+    probability : float
+    gain : float or None
+        Change of the bound if the row were in this cluster instead and all parameters were maximized again. Minus
+        infinity for a fitted row that is alone in its cluster and so cannot leave it; None without gains.
     """
 
     cluster: int
@@ -63,19 +91,19 @@ class Alternative(NamedTuple):
 
 
 class BoundMargin(NamedTuple):
-    """By how much the bound prefers the cluster to the runner-up, in nats; positive numbers speak for the cluster.
+    """How much the bound prefers the cluster to the runner-up, in nats; positive numbers favor the cluster.
 
     Attributes
     ----------
     total : float
-        The gain of the runner-up with its sign turned: from_features + from_sizes + remainder.
+        Minus the gain of the runner-up; equals from_features + from_sizes + remainder.
     from_features : float
-        What all features say to first order in the counts, the clusters being as they are.
+        First-order terms of all features.
     from_sizes : float
-        What the sizes of the two clusters say.
+        Contribution of the sizes of the two clusters.
     remainder : float
-        What is left: how the clusters give way to the row. For a fitted row mostly negative, because its own cluster
-        has given way to it already.
+        The rest, due to clusters adapting to the row. Mostly negative for a fitted row, because its own cluster has
+        adapted to it already.
     """
 
     total: float
@@ -90,34 +118,34 @@ class Explanation(NamedTuple):
     Attributes
     ----------
     row : int
-        The row's number in X.
+        Index of the row in X.
     cluster : int
-        The cluster that is explained.
+        The explained cluster.
     probability : float
-        Probability of the cluster, as `predict_proba` has it.
+        Probability of the cluster, as in `predict_proba`.
     verdict : {"clear", "likely", "borderline"}
-        How sure that is: a probability of at least 0.99, of at least 0.75, or less, after all log-odds were divided by
-        `overdispersion_` where that exceeds 1, because counts that come in bursts say less than independent ones.
+        Probability of at least 0.99, at least 0.75, or less. If `overdispersion_` exceeds 1, log-odds are divided by
+        it first, because counts that come in bursts carry less evidence than independent ones.
     runner_up : int or None
         The most probable other cluster; None if there is no other.
     margin : float
-        Log-odds of the cluster against the runner-up in nats; negative where the runner-up is more probable, and
-        infinite if there is none.
+        Log-odds of the cluster against the runner-up in nats; negative if the runner-up is more probable, infinite if
+        there is none.
     alternatives : tuple of Alternative
-        The other clusters, the most probable first.
+        The other clusters, most probable first.
     evidence_for, evidence_against : tuple of Evidence
-        The features that speak most for the cluster and most against it, relative to the runner-up.
+        Features with the strongest evidence for the cluster and for the runner-up, strongest first.
     from_sizes : float
-        What the sizes of the two clusters say, log(pi_q / pi_r).
+        Contribution of the sizes of the two clusters, log(pi_q / pi_r).
     from_others : float
-        What all features say that are not listed; these numbers and the listed evidence sum to the margin.
+        Sum over the features that are not listed. Listed evidence, `from_sizes` and `from_others` add up to `margin`.
     is_fitted : bool
-        Whether X holds the rows that the model was fitted to, so that this one is moved rather than added.
+        True if X holds the fitted rows; gains then refer to moving the row instead of adding it.
     contribution : float or None
-        By how much the bound rises when the row joins the cluster, which is where it is or would be put; with another
-        cluster, it is this plus the gain of the alternative. None without gains.
+        Change of the bound when the row joins the cluster; for another cluster, add the gain of the alternative. None
+        without gains.
     bound_margin : BoundMargin or None
-        The comparison with the runner-up by the bound. None without gains or another cluster.
+        The margin over the runner-up in the bound. None without gains or without another cluster.
     """
 
     row: int
@@ -136,26 +164,11 @@ class Explanation(NamedTuple):
     bound_margin: BoundMargin | None = None
 
 
-class Mixture(NamedTuple):
-    """A fitted mixture as far as explanations need it."""
-
-    topics: Array  # (K, V)
-    cluster_topics: Array  # (Q, K)
-    weights: Array  # (Q,)
-    overdispersion: float
-    feature_names: Sequence[str] | NDArray[Any] | None
-    partition: Partition
-
-
-def mixture_of(model: MMPCA) -> Mixture:
-    """Return what explanations need of a fitted model."""
-    names = getattr(model, "feature_names_in_", None)
-    partition = Partition(model.cluster_counts_, model.labels_, model.components_, float(model.topic_prior))
-    return Mixture(model.components_, model.cluster_topics_, model.weights_, model.overdispersion_, names, partition)
+# --- input ------------------------------------------------------------------------------------------------------
 
 
 def select_rows(rows: ArrayLike | None, n_rows: int) -> NDArray[np.intp]:
-    """Return the numbers of the rows to explain, checked; negative ones count from the end."""
+    """Check row indices; negative ones count from the end, and None selects all rows."""
     if rows is None:
         return np.arange(n_rows)
     chosen = np.atleast_1d(np.asarray(rows))
@@ -163,169 +176,176 @@ def select_rows(rows: ArrayLike | None, n_rows: int) -> NDArray[np.intp]:
         return np.empty(0, dtype=np.intp)
     if chosen.ndim != 1 or chosen.dtype.kind not in "iu":
         raise ValueError(
-            f"rows must be whole numbers, one for each row to explain, but they have shape {chosen.shape} and type "
-            f"{chosen.dtype}. Give e.g. [0, 3], or numpy.flatnonzero(mask)."
+            f"rows must be a list of integers, but it has shape {chosen.shape} and dtype {chosen.dtype}. Pass row "
+            "indices such as [0, 3], or numpy.flatnonzero(mask)."
         )
     outside = chosen[(chosen < -n_rows) | (chosen >= n_rows)]
     if outside.size:
-        raise ValueError(f"rows must be from 0 to {n_rows - 1}, but there is {outside[0]}. X has {n_rows} rows.")
+        raise ValueError(f"rows must be between 0 and {n_rows - 1}, because X has {n_rows} rows; got {outside[0]}.")
     return chosen.astype(np.intp) % n_rows
 
 
 def check_labels(labels: ArrayLike, n_rows: int, n_clusters: int) -> NDArray[np.intp]:
-    """Return the clusters to explain, checked."""
+    """Check the labels of the clusters to explain."""
     chosen = np.asarray(labels)
     if chosen.shape != (n_rows,) or chosen.dtype.kind not in "iu":
         raise ValueError(
-            f"labels must be whole numbers, one for each of the {n_rows} rows of X, but they have shape {chosen.shape} "
-            f"and type {chosen.dtype}. Give labels_ with the X that was fitted, or leave them out."
+            f"labels must hold one integer for each of the {n_rows} rows of X, but has shape {chosen.shape} and dtype "
+            f"{chosen.dtype}. Pass labels_ with the X of the fit, or omit labels."
         )
     outside = np.flatnonzero((chosen < 0) | (chosen >= n_clusters))
     if outside.size:
         i = outside[0]
-        raise ValueError(f"labels must be from 0 to {n_clusters - 1}, but labels[{i}] = {chosen[i]}. Renumber them.")
+        raise ValueError(f"labels must be between 0 and {n_clusters - 1}, but labels[{i}] = {chosen[i]}.")
     return chosen.astype(np.intp)
+
+
+def fitted_labels(counts: Counts, model: MMPCA) -> Labels:
+    """Return the labels that the rows have in the fit, (N,); all are `NOT_FITTED` if X is not the fitted matrix.
+
+    The model does not keep its rows. X is taken for the fitted matrix if it has as many non-empty rows and the labels
+    give the same sums in every cluster.
+    """
+    labels = np.full(counts.n_rows, NOT_FITTED, dtype=np.int32)
+    filled = np.flatnonzero(np.diff(counts.indptr))  # `fit` accepts no empty rows
+    if filled.size == model.labels_.size:
+        rows = counts if filled.size == counts.n_rows else counts.take(filled)
+        if np.array_equal(rows.group_sums(model.labels_, len(model.weights_)), model.cluster_counts_):
+            labels[filled] = model.labels_
+    return labels
+
+
+# --- explanations -----------------------------------------------------------------------------------------------
+
+
+class _Gains(NamedTuple):
+    """Changes of the bound when each of some rows joins each cluster."""
+
+    change: Array  # Delta_q, (R, Q)
+    from_sizes: Array  # the part of it due to cluster sizes, (R, Q)
+    slopes: Array  # C_qv, (V, Q); zero for features that no topic has
+
+    def over(self, r: int, cluster: int) -> Array:
+        """Return the gain of each cluster over the given one for row r, (Q,)."""
+        change = self.change[r]
+        with np.errstate(invalid="ignore"):  # inf - inf, for a row that is alone in its cluster
+            return np.where(change == change[cluster], 0.0, change - change[cluster])
+
+    def margin(self, r: int, cluster: int, other: int, first_order: Array) -> BoundMargin:
+        """Return the bound's margin of a cluster over another for row r."""
+        total = -float(self.over(r, cluster)[other])
+        from_features = float(first_order.sum())
+        from_sizes = float(self.from_sizes[r, cluster] - self.from_sizes[r, other])
+        return BoundMargin(total, from_features, from_sizes, total - from_features - from_sizes)
+
+
+def _gains(rows: Counts, labels: Labels, model: MMPCA) -> _Gains:
+    """Compute exact gains, with one maximization for each row and cluster."""
+    beta, sizes = model.components_, np.bincount(model.labels_, minlength=len(model.weights_))
+    state = engine.from_sums(model.cluster_counts_, sizes, beta=beta, alpha=model.topic_prior_)
+    state = state._replace(rows=known_counts(rows, beta), labels=labels)
+    slopes = np.where((beta.max(axis=0) > 0)[:, None], state.clusters.tables[:, : state.n_clusters], 0.0)
+    return _Gains(*engine.joins(state), slopes)
 
 
 def explain(
     counts: Counts,
-    mixture: Mixture,
+    model: MMPCA,
     *,
     rows: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     n_features: int = 10,
     with_gains: bool = False,
 ) -> list[Explanation]:
-    """Return an explanation for each of the chosen rows; see :meth:`mmpca.MMPCA.explain`."""
-    numbers = select_rows(rows, counts.n_rows)
+    """Explain the clusters of the chosen rows; see :meth:`mmpca.MMPCA.explain`."""
     if not isinstance(n_features, int | np.integer) or n_features < 0:
-        raise ValueError(f"n_features must be a whole number of at least 0, but it is {n_features!r}.")
-    chosen = counts.take(numbers)
-    fitted = membership(counts, mixture.partition)[numbers]
-    joint = prediction.joint_log_likelihood(chosen, mixture.topics, mixture.cluster_topics, mixture.weights)  # (n, Q)
+        raise ValueError(f"n_features must be an integer of at least 0, got {n_features!r}.")
+    indices = select_rows(rows, counts.n_rows)
+    chosen, fitted = counts.take(indices), fitted_labels(counts, model)[indices]
+    joint = prediction.joint_log_likelihood(chosen, model.components_, model.cluster_topics_, model.weights_)  # (R, Q)
     if labels is None:
-        clusters = np.where(fitted == OUTSIDE, joint.argmax(axis=1), fitted)
+        clusters = np.where(fitted == NOT_FITTED, joint.argmax(axis=1), fitted)
     else:
-        clusters = check_labels(labels, counts.n_rows, len(mixture.weights))[numbers]
-    explainer = _Explainer(
-        mixture,
-        prediction.log_profiles(mixture.topics, mixture.cluster_topics),
-        joins(chosen, fitted, mixture.partition) if with_gains else None,
-        int(n_features),
-    )
-    return [
-        explainer.explain(position, _Row(i, q, bool(f != OUTSIDE), joint[position], *_entries(chosen, position)))
-        for position, (i, q, f) in enumerate(zip(numbers.tolist(), clusters.tolist(), fitted.tolist(), strict=True))
-    ]
-
-
-class _Row(NamedTuple):
-    """A row with its joint log-likelihoods."""
-
-    number: int
-    cluster: int
-    is_fitted: bool
-    joint: Array  # (Q,)
-    features: NDArray[np.int32]  # (nnz,)
-    counts: NDArray[np.int32]  # (nnz,)
-
-
-def _entries(counts: Counts, i: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    entries = slice(counts.indptr[i], counts.indptr[i + 1])
-    return counts.indices[entries], counts.data[entries]
-
-
-class _Explainer(NamedTuple):
-    """What the explanations of all rows share."""
-
-    mixture: Mixture
-    log_profiles: Array  # (Q, V)
-    joins: Joins | None
-    n_features: int
-
-    def explain(self, position: int, row: _Row) -> Explanation:
-        """Explain a row, the gains of which are at the given position."""
-        alternatives = self._alternatives(position, row)
-        probability = float(prediction.posterior(row.joint[None])[0, row.cluster])
-        verdict = judge(row.joint, row.cluster, self.mixture.overdispersion)
-        head = row.number, row.cluster, probability, verdict
-        contribution = None if self.joins is None else float(self.joins.change[position, row.cluster])
-        if not alternatives:
-            return Explanation(*head, None, np.inf, (), (), (), 0.0, 0.0, row.is_fitted, contribution)
-        other, weights = alternatives[0].cluster, self.mixture.weights
-        nats = row.counts * (self.log_profiles[row.cluster, row.features] - self.log_profiles[other, row.features])
-        order = np.argsort(-np.abs(nats), kind="stable")
-        listed = [order[nats[order] > 0][: self.n_features], order[nats[order] < 0][: self.n_features]]
-        slopes = self._slopes(row, other)
-        return Explanation(
-            *head,
-            other,
-            -alternatives[0].log_odds,
-            alternatives,
-            _evidence(row, nats, slopes, listed[0], self.mixture),
-            _evidence(row, nats, slopes, listed[1], self.mixture),
-            float(np.log(weights[row.cluster]) - np.log(weights[other])),
-            float(nats.sum() - sum(nats[chosen].sum() for chosen in listed)),
-            row.is_fitted,
-            contribution,
-            self._bound_margin(position, row, other, slopes),
+        clusters = check_labels(labels, counts.n_rows, len(model.weights_))[indices]
+    gains = _gains(chosen, fitted, model) if with_gains else None
+    profiles = prediction.log_profiles(model.components_, model.cluster_topics_)  # (Q, V)
+    explained = []
+    for r, (i, cluster) in enumerate(zip(indices.tolist(), clusters.tolist(), strict=True)):
+        entries = slice(chosen.indptr[r], chosen.indptr[r + 1])
+        alternatives = _alternatives(joint[r], cluster, None if gains is None else gains.over(r, cluster))
+        why = Explanation(
+            row=i,
+            cluster=cluster,
+            probability=float(softmax(joint[r])[cluster]),
+            verdict=judge(joint[r], cluster, model.overdispersion_),
+            runner_up=None,
+            margin=np.inf,
+            alternatives=alternatives,
+            evidence_for=(),
+            evidence_against=(),
+            from_sizes=0.0,
+            from_others=0.0,
+            is_fitted=bool(fitted[r] != NOT_FITTED),
+            contribution=None if gains is None else float(gains.change[r, cluster]),
         )
-
-    def _alternatives(self, position: int, row: _Row) -> tuple[Alternative, ...]:
-        """Return the other clusters, the most probable first."""
-        probabilities = prediction.posterior(row.joint[None])[0]
-        log_odds = row.joint - row.joint[row.cluster]
-        gains = [None] * log_odds.size if self.joins is None else self._gains(position, row.cluster)
-        return tuple(
-            Alternative(q, float(log_odds[q]), float(probabilities[q]), gains[q])
-            for q in np.argsort(-row.joint, kind="stable").tolist()
-            if q != row.cluster
-        )
-
-    def _gains(self, position: int, cluster: int) -> list[float]:
-        """Return what each cluster gains over the row's."""
-        assert self.joins is not None
-        change = self.joins.change[position]
-        with np.errstate(invalid="ignore"):
-            gains: list[float] = np.where(change == change[cluster], 0.0, change - change[cluster]).tolist()
-        return gains
-
-    def _slopes(self, row: _Row, other: int) -> Array | None:
-        """Return what each feature says to first order, (nnz,)."""
-        if self.joins is None:
-            return None
-        slopes = self.joins.slopes[row.features]
-        parts: Array = row.counts * (slopes[:, row.cluster] - slopes[:, other])
-        return parts
-
-    def _bound_margin(self, position: int, row: _Row, other: int, slopes: Array | None) -> BoundMargin | None:
-        """Return the bound's margin over the runner-up, in parts."""
-        if self.joins is None or slopes is None:
-            return None
-        total = -self._gains(position, row.cluster)[other]
-        sizes = self.joins.from_sizes[position]
-        features, from_sizes = float(slopes.sum()), float(sizes[row.cluster] - sizes[other])
-        return BoundMargin(total, features, from_sizes, total - features - from_sizes)
+        if alternatives:
+            features, x = chosen.indices[entries], chosen.data[entries]
+            why = _with_evidence(why, r, features, x, model=model, profiles=profiles, gains=gains, n_listed=n_features)
+        explained.append(why)
+    return explained
 
 
-def _evidence(
-    row: _Row, nats: Array, slopes: Array | None, chosen: NDArray[np.intp], mixture: Mixture
-) -> tuple[Evidence, ...]:
-    names = mixture.feature_names
+def _alternatives(joint: Array, cluster: int, gains: Array | None) -> tuple[Alternative, ...]:
+    """Return the other clusters, most probable first; joint: (Q,)."""
+    probabilities, log_odds = softmax(joint), joint - joint[cluster]
     return tuple(
-        Evidence(
-            v,
-            f"feature {v}" if names is None else str(names[v]),
-            int(row.counts[entry]),
-            float(nats[entry]),
-            None if slopes is None else float(slopes[entry]),
-        )
-        for v, entry in zip(row.features[chosen].tolist(), chosen, strict=True)
+        Alternative(q, float(log_odds[q]), float(probabilities[q]), None if gains is None else float(gains[q]))
+        for q in np.argsort(-joint, kind="stable").tolist()
+        if q != cluster
+    )
+
+
+def _with_evidence(
+    why: Explanation,
+    r: int,
+    features: NDArray[np.int32],
+    x: NDArray[np.int32],
+    *,
+    model: MMPCA,
+    profiles: Array,
+    gains: _Gains | None,
+    n_listed: int,
+) -> Explanation:
+    """Add the comparison with the runner-up; `features` and their counts `x` are the row's entries, (nnz,)."""
+    cluster, other = why.cluster, why.alternatives[0].cluster
+    nats = x * (profiles[cluster, features] - profiles[other, features])  # (nnz,)
+    first_order, bound_margin = None, None
+    if gains is not None:
+        first_order = x * (gains.slopes[features, cluster] - gains.slopes[features, other])  # (nnz,)
+        bound_margin = gains.margin(r, cluster, other, first_order)
+    names = getattr(model, "feature_names_in_", None)
+
+    def evidence(entry: int) -> Evidence:
+        v = int(features[entry])
+        name = f"feature {v}" if names is None else str(names[v])
+        slope = None if first_order is None else float(first_order[entry])
+        return Evidence(v, name, int(x[entry]), float(nats[entry]), slope)
+
+    order = np.argsort(-np.abs(nats), kind="stable")
+    strongest_for, strongest_against = order[nats[order] > 0][:n_listed], order[nats[order] < 0][:n_listed]
+    return why._replace(
+        runner_up=other,
+        margin=-why.alternatives[0].log_odds,
+        evidence_for=tuple(map(evidence, strongest_for)),
+        evidence_against=tuple(map(evidence, strongest_against)),
+        from_sizes=float(np.log(model.weights_[cluster]) - np.log(model.weights_[other])),
+        from_others=float(nats.sum() - (nats[strongest_for].sum() + nats[strongest_against].sum())),
+        bound_margin=bound_margin,
     )
 
 
 def judge(joint: Array, cluster: int, overdispersion: float) -> Verdict:
-    """Return how sure a cluster is, log-odds divided by an overdispersion above 1; joint: (Q,)."""
+    """Return the verdict on a cluster; joint: (Q,)."""
     tempered = softmax(joint / max(1.0, overdispersion if np.isfinite(overdispersion) else 1.0))
     probability = float(tempered[cluster])
     return "clear" if probability >= CLEAR else "likely" if probability >= LIKELY else "borderline"

@@ -1,42 +1,75 @@
-"""The doctor of counts: what a matrix looks like, what speaks against a fit, and what to do about each finding."""
+"""Inspect a count matrix before fitting: its size, the cost of a fit, and possible problems.
+
+``mmpca inspect`` prints what this module returns; ``fit``, ``select`` and ``predict`` note its warnings. To add a line
+(and its numbers to ``--json``), add a `Fact` to `_facts`; to add a finding, write a check that yields `Finding` and
+list it in `_CHECKS`.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import cycle, islice
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmpca.counts import Counts, transposition_hint
-from mmpca.model import searching
-from mmpca.model.costs import Sizes
 from mmpca.model.dispersion import LARGE_INDEX, overdispersion
-from mmpca.model.starts import auto_kinds, auto_plan
-from mmpca.topics import lda
-from mmpca.topics.costs import UNIT
+from mmpca.model.starts import SAMPLED_ROWS, auto_plan
 
 Level = Literal["error", "warning", "note"]
 Names = Sequence[str] | NDArray[np.generic]
 
-# What counts as much, few, short and so on; shares are of all rows or features.
+N_NAMES, LONGEST_NAME = 5, 24  # first names shown, characters of each
+
+# Thresholds of the findings; shares are of all rows or features.
 RARE_SHARE = 0.2
 DUPLICATE_SHARE = 0.01
 SHORT_TOTAL = 10
 SHORT_SHARE = 0.25
 UNEVEN_FACTOR = 1000
 DOMINANT_SHARE = 0.3
+N_LISTED = 3  # suspicious features named by a finding
 
-# Memory of a fit above its input: what it takes at any size, doubles for each feature and each cluster or topic, bytes
-# for each row, and of those rows that are looked at together doubles for each topic and a copy of the entries. Fits of
-# 2,000 to a million rows had 0.5 to 1.3 times as much at their peak.
-LEAST_BYTES, TABLES, ROW_BYTES, SHARES, ENTRY_BYTES = 4e6, 12, 104, 6, 8
-FIRST_SECONDS = 2.0  # imports and compiled code from disk
+# Columns that are not counts. Values alone are evidence only if chance is ruled out: in ten rows or more.
+ENOUGH_ROWS = 10
+N_SCREENED = 200  # rows in which a column must look suspicious before all of its rows are compared
+N_ENDS = 5  # first and last features, where tables have descriptions of their rows
+FEW_FEATURES = 50  # no vocabulary of texts is that small, so "age" is not a word
+IDENTIFIER_SHARE = 0.5  # of all counts, in a column where no value repeats
+YEARS = (1900, 2100)
+CONSTANT = 10
+
+
+class Fact(NamedTuple):
+    """A line about the data, and the numbers behind it.
+
+    Attributes
+    ----------
+    label, text : str
+        The line.
+    numbers : dict of str to JSON value
+        Entries of the document that ``mmpca inspect --json`` prints.
+    """
+
+    label: str
+    text: str
+    numbers: dict[str, Any]
 
 
 class Finding(NamedTuple):
-    """Something to know about the data, and what to do about it; an error means that a fit is refused."""
+    """A problem with the data.
+
+    Attributes
+    ----------
+    level : {"error", "warning", "note"}
+        With an error, a fit would fail.
+    code : str
+        A short name that stays the same when the message changes.
+    message, remedy : str
+        The problem, and what to do about it.
+    """
 
     level: Level
     code: str
@@ -45,44 +78,64 @@ class Finding(NamedTuple):
 
 
 class Inspection(NamedTuple):
-    """What a matrix of counts looks like."""
+    """Description of a count matrix.
+
+    Attributes
+    ----------
+    n_rows, n_features, n_entries, total, largest_count : int
+    density : float
+        Share of non-zero entries.
+    row_totals : tuple of (int, float, int)
+        Smallest, median and largest.
+    overdispersion : float
+        Variance around the mean profile of all rows, as a multiple of a multinomial's; clusters explain part of it.
+        NaN with fewer than two non-empty rows or a single feature.
+    seconds, megabytes : float
+        Expected time of a fit on one core, and its memory in addition to the input.
+    facts : tuple of Fact
+        The same in lines to print.
+    findings : tuple of Finding
+        Errors first.
+    """
 
     n_rows: int
     n_features: int
     n_entries: int
     density: float
     total: int
-    row_totals: tuple[int, float, int]  # smallest, median, largest
+    row_totals: tuple[int, float, int]
     largest_count: int
-    overdispersion: float  # around one common profile: what clusters leave of it is less
-    seconds: float  # expected of a fit
-    megabytes: float  # expected above the input
+    overdispersion: float
+    seconds: float
+    megabytes: float
+    facts: tuple[Fact, ...]
     findings: tuple[Finding, ...]
 
     @property
-    def is_refused(self) -> bool:
-        """Whether a fit would be refused."""
-        return any(finding.level == "error" for finding in self.findings)
+    def can_fit(self) -> bool:
+        """True unless a finding is an error."""
+        return all(finding.level != "error" for finding in self.findings)
 
 
 class _Case(NamedTuple):
-    """What the findings look at."""
+    """A count matrix with everything that facts and checks use."""
 
     counts: Counts
     rows: NDArray[np.int64]  # totals (N,)
     columns: NDArray[np.int64]  # totals (V,)
+    dispersion: float
     n_clusters: int
     n_topics: int
-    dispersion: float
     row_names: Names | None
     feature_names: Names | None
+    counts_words: bool = False
 
     def row(self, i: int) -> str:
-        """Return what a row is called."""
+        """Return the name of a row, or its index."""
         return f"{i}" if self.row_names is None else repr(str(self.row_names[i]))
 
     def feature(self, v: int) -> str:
-        """Return what a feature is called."""
+        """Return the name of a feature, or its index."""
         return f"{v}" if self.feature_names is None else repr(str(self.feature_names[v]))
 
 
@@ -93,17 +146,20 @@ def inspect_counts(
     n_topics: int = 5,
     row_names: Names | None = None,
     feature_names: Names | None = None,
+    counts_words: bool = False,
 ) -> Inspection:
-    """Return what a matrix of counts looks like, and findings with a remedy each.
+    """Describe a count matrix and list its problems, each with a remedy.
 
     Parameters
     ----------
     counts : Counts of shape (n_rows, n_features)
-        As :func:`mmpca.counts.as_counts` returns them, rows without counts allowed.
+        From :func:`mmpca.counts.as_counts`; empty rows are allowed.
     n_clusters, n_topics : int
-        What a fit would be asked for.
+        Sizes of the planned fit.
     row_names, feature_names : sequence of str, optional
-        What rows and features are called in the findings; by default they go by number, from 0.
+        Names to use in messages instead of indices. Some, such as "patient_id" or "Total", are findings themselves.
+    counts_words : bool
+        Whether features are words that were counted in texts, so that no column can be anything else.
 
     Returns
     -------
@@ -114,31 +170,118 @@ def inspect_counts(
     >>> from mmpca.counts import as_counts
     >>> from mmpca.model.inspection import inspect_counts
     >>> found = inspect_counts(as_counts([[0, 0], [2, 4]], empty_rows="allow"), n_clusters=2, n_topics=2)
-    >>> found.is_refused
-    True
+    >>> found.can_fit
+    False
     >>> [finding.code for finding in found.findings]
     ['empty rows', 'common factor', 'short rows']
     """
     totals, dispersion = (counts.row_totals(), counts.column_totals()), pooled_overdispersion(counts)
-    case = _Case(counts, *totals, n_clusters, n_topics, dispersion, row_names, feature_names)
-    findings = tuple(finding for look in _LOOKS for finding in look(case))
-    return Inspection(
-        counts.n_rows,
-        counts.n_features,
-        counts.nnz,
-        counts.nnz / (counts.n_rows * counts.n_features),
-        int(case.rows.sum()),
-        (int(case.rows.min()), float(np.median(case.rows)), int(case.rows.max())),
-        int(counts.data.max(initial=0)),
-        case.dispersion,
-        expected_seconds(counts, n_clusters, n_topics),
-        expected_megabytes(counts, n_clusters, n_topics),
-        findings,
+    case = _Case(counts, *totals, dispersion, n_clusters, n_topics, row_names, feature_names, counts_words)
+    found = Inspection(
+        n_rows=counts.n_rows,
+        n_features=counts.n_features,
+        n_entries=counts.nnz,
+        density=counts.nnz / (counts.n_rows * counts.n_features),
+        total=int(case.rows.sum()),
+        row_totals=(int(case.rows.min()), float(np.median(case.rows)), int(case.rows.max())),
+        largest_count=int(counts.data.max(initial=0)),
+        overdispersion=dispersion,
+        seconds=expected_seconds(counts, n_clusters, n_topics),
+        megabytes=expected_megabytes(counts, n_clusters, n_topics),
+        facts=(),
+        findings=tuple(finding for check in _CHECKS for finding in check(case)),
+    )
+    return found._replace(facts=tuple(_facts(found, case)))
+
+
+def misread_columns(
+    counts: Counts, *, row_names: Names | None = None, feature_names: Names | None = None
+) -> list[Finding]:
+    """List columns and rows that do not look like counts: identifiers, other measurements, totals.
+
+    These are findings of :func:`inspect_counts`; on their own, they are quick to find, and meaningful for rows to
+    predict.
+
+    Examples
+    --------
+    >>> from mmpca.counts import as_counts
+    >>> from mmpca.model.inspection import misread_columns
+    >>> X = as_counts([[501, 2, 4], [502, 1, 0], [503, 3, 3]])
+    >>> [finding.code for finding in misread_columns(X, feature_names=["patient_id", "oak", "elm"])]
+    ['identifier']
+    """
+    case = _Case(counts, counts.row_totals(), counts.column_totals(), np.nan, 0, 0, row_names, feature_names)
+    return list(_misread(case))
+
+
+# --- facts ------------------------------------------------------------------------------------------------------
+
+
+def _facts(found: Inspection, case: _Case) -> Iterator[Fact]:
+    """Yield the lines of ``mmpca inspect`` in their order."""
+    yield Fact(
+        "size",
+        f"{_counted(found.n_rows, 'row')} x {_counted(found.n_features, 'feature')}",
+        {"rows": found.n_rows, "features": found.n_features},
+    )
+    # Rows whose names look like features reveal a transposed table.
+    yield Fact("rows", *_first_names(case.row_names, "first_rows"))
+    yield Fact("features", *_first_names(case.feature_names, "first_features"))
+    yield Fact(
+        "counts",
+        f"{found.total:,} in {found.n_entries:,} entries ({found.density:.2%} of the matrix)",
+        {"total": found.total, "entries": found.n_entries, "density": found.density},
+    )
+    smallest, median, largest = found.row_totals
+    yield Fact(
+        "row totals",
+        f"{smallest:,} to {largest:,}, median {median:,.0f}; largest count {found.largest_count:,}",
+        {
+            "row_totals": {"smallest": smallest, "median": median, "largest": largest},
+            "largest_count": found.largest_count,
+        },
+    )
+    index = found.overdispersion
+    yield Fact(
+        "dispersion",
+        "unknown: requires two non-empty rows and two features"
+        if np.isnan(index)
+        else f"{index:.3g} times the variance of a multinomial, before clustering",
+        {"overdispersion": None if np.isnan(index) else index},
+    )
+    yield Fact(
+        "fit",
+        f"with {_counted(case.n_clusters, 'cluster')} and {_counted(case.n_topics, 'topic')}: about "
+        f"{_duration(found.seconds)} on one core, {_megabytes(found.megabytes)} on top of the input",
+        {"expected": {"seconds": found.seconds, "megabytes": found.megabytes}},
     )
 
 
+def _first_names(names: Names | None, key: str) -> tuple[str, dict[str, Any]]:
+    """Return the first names as a text and as a JSON entry."""
+    if names is None:
+        return "no names", {key: None}
+    first = [str(name) for name in names[:N_NAMES]]
+    shown = [name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME] + "…" for name in first]
+    return ", ".join(shown + ["…"] * (len(names) > N_NAMES)), {key: first}
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _megabytes(size: float) -> str:
+    return f"{size / 1000:,.1f} GB" if size >= 1000 else f"{max(1.0, size):,.0f} MB"
+
+
 def pooled_overdispersion(counts: Counts) -> float:
-    """Return the index of overdispersion around the profile of all rows; NaN where there is nothing to compare."""
+    """Return the overdispersion around the mean profile of all rows; NaN where there is nothing to compare."""
     filled = np.flatnonzero(np.diff(counts.indptr))
     if filled.size < 2:
         return float("nan")
@@ -148,24 +291,44 @@ def pooled_overdispersion(counts: Counts) -> float:
     return overdispersion(rows, one, topics=profile, cluster_topics=np.ones((1, 1))).overall
 
 
+# --- cost of a fit ----------------------------------------------------------------------------------------------
+
+# Seconds. Fits to simulated data with 200 to 120,000 rows took 0.5 to 1.4 times the estimate; many clusters that
+# overlap take far longer, because most of their moves are close calls.
+IMPORT_SECONDS = 2.0  # imports, and compiled kernels from disk
+START_SECONDS = 0.04  # any start
+EM_SECONDS, EM_WORK = 9e-7, 2e6  # each entry and topic, up to this number of them: larger data learn from a sample
+PASS_SECONDS = 2e-7  # each entry and topic beyond: few passes over all rows
+TABLE_SECONDS = 3.5e-7  # each cluster, topic and feature: building a start; likewise the final refit
+MOVE_SECONDS = 4e-8  # each entry and each cluster or topic: all epochs of a start
+
+# Bytes; fits of 2,000 to a million rows peaked at 0.5 to 1.3 times the sum.
+FIXED_BYTES = 4e6
+TABLE_BYTES = 96  # each feature and each cluster or topic
+ROW_BYTES = 104  # each row
+ENTRY_BYTES, SHARE_BYTES = 8, 48  # each entry, each row and topic: of the rows that the starts use
+
+
 def expected_seconds(counts: Counts, n_clusters: int, n_topics: int) -> float:
-    """Return the time that a fit takes on one core, by the costs of its stages; hard data take a few times that."""
-    plan = auto_plan(counts.n_rows)
-    kinds = auto_kinds(counts.n_rows, n_clusters * n_topics * counts.n_features)
-    planned = list(islice(cycle(kinds), plan.n_starts))
-    sizes = Sizes(counts.nnz, counts.n_features, n_clusters, n_topics)
-    costs = lda.expected_costs(counts, n_topics)
-    costs |= searching.expected_costs(sizes, counts.n_rows, planned, plan.patience)
-    return FIRST_SECONDS + UNIT * sum(costs.values())
+    """Estimate the time of a fit on one core: import, topics, starts, search over all rows, refit."""
+    n_starts = auto_plan(counts.n_rows, n_clusters * n_topics * counts.n_features)[1] + 1
+    work = counts.nnz * n_topics
+    topics = EM_SECONDS * min(work, EM_WORK) + PASS_SECONDS * max(0.0, work - EM_WORK)
+    tables = TABLE_SECONDS * n_clusters * n_topics * counts.n_features
+    moves = MOVE_SECONDS * counts.nnz * (n_clusters + n_topics)
+    sampled = min(1.0, SAMPLED_ROWS / counts.n_rows)
+    starts = n_starts * (START_SECONDS + tables + sampled * moves)
+    search = tables + moves if sampled < 1 else 0.0
+    return IMPORT_SECONDS + topics + starts + search + tables
 
 
 def expected_megabytes(counts: Counts, n_clusters: int, n_topics: int) -> float:
-    """Return the memory of a fit above its input: tables of features, numbers of rows, and rows that are copied."""
-    tables = 8 * TABLES * counts.n_features * (n_clusters + n_topics)
-    together = min(1.0, searching.SAMPLED_ROWS / counts.n_rows) * (
-        ENTRY_BYTES * counts.nnz + 8 * SHARES * counts.n_rows * n_topics
+    """Estimate the memory of a fit in addition to its input."""
+    tables = TABLE_BYTES * counts.n_features * (n_clusters + n_topics)
+    sampled = min(1.0, SAMPLED_ROWS / counts.n_rows) * (
+        ENTRY_BYTES * counts.nnz + SHARE_BYTES * counts.n_rows * n_topics
     )
-    return (LEAST_BYTES + tables + ROW_BYTES * counts.n_rows + together) / 1e6
+    return (FIXED_BYTES + tables + ROW_BYTES * counts.n_rows + sampled) / 1e6
 
 
 # --- findings ---------------------------------------------------------------------------------------------------
@@ -174,31 +337,180 @@ def expected_megabytes(counts: Counts, n_clusters: int, n_topics: int) -> float:
 def _sizes(case: _Case) -> Iterator[Finding]:
     counts = case.counts
     if case.n_clusters > counts.n_rows:
-        message = f"{case.n_clusters} clusters need as many rows, but there are {counts.n_rows}."
+        message = f"{case.n_clusters} clusters need at least as many rows, but there are only {counts.n_rows}."
         turned = " If the rows are features, add --transpose." if counts.n_features >= case.n_clusters else ""
-        yield Finding("error", "few rows", message, f"Ask for fewer clusters or give more rows.{turned}")
+        yield Finding("error", "few rows", message, f"Use fewer clusters or more rows.{turned}")
     if case.n_topics > counts.n_features:
-        message = f"{case.n_topics} topics need as many features, but there are {counts.n_features}."
-        yield Finding("error", "few features", message, "Ask for fewer topics or give more features.")
+        message = f"{case.n_topics} topics need at least as many features, but there are only {counts.n_features}."
+        yield Finding("error", "few features", message, "Use fewer topics or more features.")
 
 
 def _empty(case: _Case) -> Iterator[Finding]:
     empty = np.flatnonzero(case.rows == 0)
     if empty.size:
         first = case.row(int(empty[0]))
-        which = f"Row {first} has" if empty.size == 1 else f"{empty.size:,} rows, first row {first}, have"
-        message = f"{which} no counts: no cluster fits them."
-        yield Finding("error", "empty rows", message, "Leave them out: mmpca fit --drop-empty.")
+        which = f"Row {first} is empty" if empty.size == 1 else f"{empty.size:,} rows are empty, the first is {first}"
+        yield Finding(
+            "error",
+            "empty rows",
+            f"{which}: a row without counts fits no cluster.",
+            "Drop empty rows: mmpca fit --drop-empty.",
+        )
     n_columns = int((case.columns == 0).sum())
     if n_columns:
-        message = f"{n_columns:,} features never occur; topics give them no probability."
+        message = f"{n_columns:,} of {case.columns.size:,} features never occur; no topic gives them any probability."
         yield Finding("note", "empty features", message, "Harmless; drop them to save memory.")
 
 
 def _transposed(case: _Case) -> Iterator[Finding]:
     if transposition_hint(case.counts) is not None:
-        message = "The totals of the rows are far more uneven than those of the columns, as those of features are."
+        message = "Row totals vary far more than column totals, which is typical of features, not of observations."
         yield Finding("warning", "transposed", message, "If the rows are features, add --transpose.")
+
+
+def _misread(case: _Case) -> Iterator[Finding]:
+    """Find features and rows that do not look like counts."""
+    if case.counts_words:
+        return
+    by_name = _by_name(case)
+    named = sorted(v for v, kind in by_name.items() if kind != "total")
+    totals = _total_features(case, named)
+    by_value = {v: kind for v, kind in _by_value(case).items() if v not in totals}
+    suspects = {v: kind for v, kind in (by_value | by_name).items() if kind != "total"}
+    for kind, (text, remedy) in _KINDS.items():
+        features = [v for v, found in sorted(suspects.items()) if found == kind]
+        if features:
+            names = ", ".join(case.feature(v) for v in features[:N_LISTED])
+            more = f" and {len(features) - N_LISTED:,} more" if len(features) > N_LISTED else ""
+            subject = f"Feature {names} looks" if len(features) == 1 else f"Features {names}{more} each look"
+            yield Finding("warning", kind, f"{subject} like {text} rather than a count.", remedy)
+    yield from _totals(case, sorted(suspects), [v for v, kind in by_name.items() if kind == "total"])
+
+
+_KINDS = {
+    "identifier": (
+        "an identifier",
+        "Remove it from the file; if the first column is titled id, it names the rows and is not counted.",
+    ),
+    "metadata": ("a description of the rows", "Remove it from the file, unless it counts the same events as the rest."),
+}
+
+_IDENTIFIERS = {"id", "ids", "uid", "uuid", "guid"}
+_BEARERS = (
+    "patient|user|subject|participant|person|individual|respondent|customer|client|student|sample|specimen|case|record|"
+    "row|line|study|visit|doc|document|cell|order|site|plot|animal|mouse|donor|employee|member|account|session|device"
+)
+_BEARER_NAME = re.compile(rf"({_BEARERS})s?( ?(id|ids|no|nr|num|number|code|key|name|names|index))?")
+_NUMBERINGS = {"id", "index", "idx", "key", "no", "nr", "num", "number", "code", "rownames", "rowname", "barcode"}
+_DESCRIPTIONS = {
+    *("year", "yr", "month", "week", "weekday", "day", "hour", "date", "time", "timestamp", "age", "sex", "gender"),
+    *("height", "weight", "bmi", "batch", "plate", "lane", "group", "cluster", "label", "class", "target", "treatment"),
+    *("replicate", "zip", "zipcode", "postcode", "phone", "latitude", "longitude", "lat", "lon", "lng", "elevation"),
+    *("altitude", "depth", "temperature"),
+}
+_TOTALS = re.compile(
+    r"(grand |row |column |col |library )?(totals?|sums?|size)( (counts?|reads|umis?))?|n ?counts?( rna)?|all|margin"
+)
+
+
+def _words(name: object) -> list[str]:
+    """Split a name into lowercase words, at capitals and at anything that is not a letter or a digit."""
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", str(name))]
+
+
+def _by_name(case: _Case) -> dict[int, str]:
+    """Return features whose names say that they are not counts, with their kinds."""
+    if case.feature_names is None:
+        return {}
+    n_present = np.bincount(case.counts.indices, minlength=case.counts.n_features)  # rows with the feature, (V,)
+    # Among many features, "year" and "subject" may be words. Descriptions come first or last, and every row has one.
+    n_rows, n_features = case.counts.n_rows, case.counts.n_features
+    is_likely = np.full(n_features, n_features <= FEW_FEATURES)
+    if n_rows >= ENOUGH_ROWS and n_features > FEW_FEATURES:
+        ends = np.r_[:N_ENDS, n_features - N_ENDS : n_features]
+        is_likely[ends] = n_present[ends] >= n_rows - 1
+    found = {}
+    for v in np.flatnonzero(n_present).tolist():
+        words = _words(case.feature_names[v])
+        text = " ".join(words)
+        if (len(words) > 1 and words[-1] in _IDENTIFIERS) or str(case.feature_names[v]).startswith("Unnamed:"):
+            found[v] = "identifier"
+        elif not (words and is_likely[v]):
+            continue
+        elif _BEARER_NAME.fullmatch(text) or words[-1] in _NUMBERINGS:
+            found[v] = "identifier"
+        elif words[-1] in _DESCRIPTIONS or words[0] in _DESCRIPTIONS - {"time", "date", "class", "group"}:
+            found[v] = "metadata"
+        elif _TOTALS.fullmatch(text):
+            found[v] = "total"
+    return found
+
+
+def _by_value(case: _Case) -> dict[int, str]:
+    """Return features whose values say that they are not counts, with their kinds."""
+    counts, n_rows = case.counts, case.counts.n_rows
+    if n_rows < ENOUGH_ROWS or counts.n_features < 2:
+        return {}
+    n_present = np.bincount(counts.indices, minlength=counts.n_features)
+    features = np.flatnonzero(n_present >= n_rows - 1)  # numbers may begin at 0
+    for rows in (counts.take(slice(0, N_SCREENED)), counts):  # few features pass the first
+        X = rows.to_csr()[:, features].toarray()  # (n, v)
+        kinds = [_kind_of_values(x, case.columns[v] / case.columns.sum()) for x, v in zip(X.T, features, strict=True)]
+        is_suspect = np.array([kind != "" for kind in kinds], dtype=bool)
+        features, kinds = features[is_suspect], [kind for kind in kinds if kind]
+    return dict(zip(features.tolist(), kinds, strict=True))
+
+
+def _kind_of_values(x: NDArray[np.int32], share: float) -> str:
+    """Return the kind of a column, (n,), that looks like anything but counts; "" for counts."""
+    if (x[1:] > x[:-1]).all() or (share > IDENTIFIER_SHARE and np.unique(x).size == x.size):
+        return "identifier"
+    if (x[0] >= CONSTANT and (x == x[0]).all()) or (x.min() >= YEARS[0] and x.max() <= YEARS[1]):
+        return "metadata"
+    return ""
+
+
+def _total_features(case: _Case, others: list[int]) -> list[int]:
+    """Return the features that are the sum of all features, apart from `others`, in every row."""
+    X, columns = case.counts.to_csr(), case.columns.copy()
+    columns[others] = 0
+    rows = case.rows - X[:, others].sum(axis=1, dtype=np.int64)
+    if case.counts.n_rows < 3 or case.counts.n_features - len(others) < 3 or not rows.any():
+        return []
+    candidates = np.flatnonzero(2 * columns == columns.sum()).tolist()
+    return [v for v in candidates if np.array_equal(2 * X[:, [v]].toarray().ravel().astype(np.int64), rows)]
+
+
+def _total_rows(case: _Case, others: list[int]) -> list[int]:
+    """Return the rows that are the sum of all rows, apart from `others` among the features."""
+    X, columns = case.counts.to_csr(), case.columns.copy()
+    columns[others] = 0
+    rows = case.rows - X[:, others].sum(axis=1, dtype=np.int64)
+    if case.counts.n_rows < 3 or not rows.any():
+        return []
+    found = []
+    for i in np.flatnonzero(2 * rows == rows.sum()).tolist():
+        x = X[[i]].toarray().ravel().astype(np.int64)
+        x[others] = 0
+        if np.array_equal(2 * x, columns):
+            found.append(i)
+    # Totals of more than the table, or with empty cells, are not the sum of the rows; they are still the largest row.
+    largest = int(rows.argmax())
+    is_named = case.row_names is not None and _TOTALS.fullmatch(" ".join(_words(case.row_names[largest])))
+    return sorted({*found, largest}) if is_named else found
+
+
+def _totals(case: _Case, others: list[int], named: list[int]) -> Iterator[Finding]:
+    """Find totals of features and of rows, apart from `others`; those `named` as totals need only be large."""
+    X = case.counts.to_csr()
+    largest = X[:, np.setdiff1d(np.arange(X.shape[1]), others)].max(axis=1).toarray().ravel() if named else None
+    is_large = [v for v in named if (X[:, [v]].toarray().ravel() >= largest).all()]
+    for v in sorted({*_total_features(case, others), *is_large}):
+        message = f"Feature {case.feature(v)} seems to be the total of the others, so everything is counted twice."
+        yield Finding("warning", "totals feature", message, "Remove it from the file.")
+    for i in _total_rows(case, others):
+        message = f"Row {case.row(i)} seems to be the total of the others, but would be clustered like them."
+        yield Finding("warning", "totals row", message, "Remove it from the file.")
 
 
 def _scaled(case: _Case) -> Iterator[Finding]:
@@ -207,51 +519,54 @@ def _scaled(case: _Case) -> Iterator[Finding]:
         return
     power = 10.0 ** np.round(np.log10(np.median(filled)))
     if power >= 1000 and (np.abs(filled - power) <= 0.01 * power).all() and np.ptp(filled) > 0:
-        message = f"All rows sum to about {power:,.0f}: they look scaled to a common total and rounded."
-        yield Finding("warning", "scaled rows", message, "Give the raw counts; the model takes care of depth itself.")
+        message = f"All rows sum to about {power:,.0f}: they seem to be scaled to a common total and rounded."
+        yield Finding(
+            "warning", "scaled rows", message, "Use the raw counts; the model accounts for row totals itself."
+        )
 
 
 def _common_factor(case: _Case) -> Iterator[Finding]:
     factor = int(np.gcd.reduce(case.counts.data)) if case.counts.nnz else 1
     if factor > 1:
-        message = f"All counts are multiples of {factor}: the model would take each event for {factor}."
+        message = f"All counts are multiples of {factor}, so the model would see each event {factor} times."
         yield Finding("warning", "common factor", message, f"Divide the counts by {factor}.")
 
 
 def _presence(case: _Case) -> Iterator[Finding]:
     if case.counts.nnz and int(case.counts.data.max()) == 1 and case.rows.max() > 1:
-        message = "No count exceeds 1: these are presences rather than counts."
-        yield Finding("note", "presences", message, "Fine if that is all there is; give counts if you have them.")
+        message = "No count exceeds 1: the data record presence and absence."
+        yield Finding("note", "presences", message, "Fine if nothing else is known; use counts if you have them.")
 
 
-def _duplicates(case: _Case) -> Iterator[Finding]:
+def _duplicate_rows(case: _Case) -> Iterator[Finding]:
     n_duplicates = case.counts.n_rows - n_distinct_rows(case.counts)
     if n_duplicates > DUPLICATE_SHARE * case.counts.n_rows:
-        message = f"{n_duplicates:,} rows repeat an earlier row exactly."
-        yield Finding("warning", "duplicate rows", message, "See whether records were read twice; else leave them.")
+        message = f"{n_duplicates:,} rows are exact copies of an earlier row."
+        yield Finding("warning", "duplicate rows", message, "Check that no record was read twice; otherwise keep them.")
 
 
 def _rare(case: _Case) -> Iterator[Finding]:
-    n_rows = np.bincount(case.counts.indices, minlength=case.counts.n_features)  # that a feature occurs in, (V,)
+    n_rows = np.bincount(case.counts.indices, minlength=case.counts.n_features)  # rows with the feature, (V,)
     n_rare, n_present = int((n_rows == 1).sum()), int((n_rows > 0).sum())
     if case.counts.n_rows > 10 and n_rare > RARE_SHARE * n_present:
-        message = f"{n_rare:,} of {n_present:,} features occur in a single row and cannot tell clusters apart."
-        yield Finding("note", "rare features", message, "Drop them for speed; for texts, --min-rows 2.")
+        message = f"{n_rare:,} of {n_present:,} features occur in a single row and cannot separate clusters."
+        yield Finding("note", "rare features", message, "Drop them to save time; for texts, use --min-rows 2.")
 
 
 def _short(case: _Case) -> Iterator[Finding]:
     n_short = int((case.rows < SHORT_TOTAL).sum())
     if n_short > SHORT_SHARE * case.counts.n_rows:
         message = f"{n_short:,} of {case.counts.n_rows:,} rows have fewer than {SHORT_TOTAL} counts."
-        yield Finding("warning", "short rows", message, "Expect borderline rows; ask for few clusters, read explain.")
+        remedy = "Expect many borderline rows; use few clusters, and check rows with mmpca explain."
+        yield Finding("warning", "short rows", message, remedy)
 
 
 def _uneven(case: _Case) -> Iterator[Finding]:
     filled = case.rows[case.rows > 0]
     if filled.size and filled.max() > UNEVEN_FACTOR * np.median(filled):
         row, largest, median = case.row(int(case.rows.argmax())), int(filled.max()), np.median(filled)
-        message = f"Row {row} has {largest:,} counts, the median {median:,.0f}."
-        yield Finding("warning", "uneven rows", message, "See whether this row is a total, or of another unit.")
+        message = f"Row {row} has {largest:,} counts, but the median row has {median:,.0f}."
+        yield Finding("warning", "uneven rows", message, "Check that this row is not a total, or in another unit.")
 
 
 def _dominant(case: _Case) -> Iterator[Finding]:
@@ -259,37 +574,55 @@ def _dominant(case: _Case) -> Iterator[Finding]:
     v = int(case.columns.argmax())
     if total and case.counts.n_features > 10 and case.columns[v] > DOMINANT_SHARE * total:
         message = f"Feature {case.feature(v)} makes up {case.columns[v] / total:.0%} of all counts."
-        yield Finding("warning", "dominant feature", message, "Drop it if it is no signal, or try --stabilize sqrt.")
+        yield Finding("warning", "dominant feature", message, "Drop it if it is noise, or try --stabilize sqrt.")
 
 
 def _overdispersed(case: _Case) -> Iterator[Finding]:
     if case.dispersion > LARGE_INDEX:
         message = (
-            f"Counts vary {case.dispersion:.3g} times as much as one multinomial allows; clusters explain a part of it."
+            f"Counts vary {case.dispersion:.3g} times as much as a multinomial allows; clusters explain part of it."
         )
-        remedy = "If overdispersion_ of a fit is still above 3, fit with --stabilize sqrt."
+        remedy = f"If overdispersion_ is still above {LARGE_INDEX:g} after a fit, fit again with --stabilize sqrt."
         yield Finding("note", "overdispersion", message, remedy)
 
 
-# Errors first, then what is likely to spoil a fit.
-_LOOKS: tuple[Callable[[_Case], Iterator[Finding]], ...] = (
+def _duplicate_names(case: _Case) -> Iterator[Finding]:
+    sides: tuple[tuple[Names | None, str, Level, str], ...] = (
+        (
+            case.feature_names,
+            "feature",
+            "warning",
+            "Rename or add up these features: predict cannot match them by name.",
+        ),
+        (case.row_names, "row", "note", "Harmless for a fit; labels follow the order of the rows."),
+    )
+    for names, noun, level, remedy in sides:
+        if names is not None and (n_duplicates := len(names) - len({str(name) for name in names})):
+            message = f"{n_duplicates:,} of {len(names):,} {noun} names repeat an earlier one."
+            yield Finding(level, f"duplicate {noun} names", message, remedy)
+
+
+# Errors first, then problems, the most harmful to a fit first.
+_CHECKS: tuple[Callable[[_Case], Iterator[Finding]], ...] = (
     _sizes,
     _empty,
+    _misread,
     _transposed,
     _scaled,
     _common_factor,
-    _duplicates,
+    _duplicate_rows,
     _short,
     _uneven,
     _dominant,
     _overdispersed,
     _rare,
     _presence,
+    _duplicate_names,
 )
 
 
 def n_distinct_rows(counts: Counts) -> int:
-    """Return how many different rows there are; empty rows are left out of account, as if all were different."""
+    """Count the distinct rows; empty rows count as distinct."""
     bounds = counts.indptr
     seen = set()
     n_empty = 0

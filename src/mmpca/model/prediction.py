@@ -1,32 +1,145 @@
-"""New rows under a fitted mixture; its parameters are plain arrays."""
+"""New rows under a fitted mixture: match their features to the model's, then score the clusters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import logsumexp, softmax
 
 from mmpca.counts import Counts
+from mmpca.errors import CountsError
+from mmpca.topics import unseen_terms
 
 Array = NDArray[np.float64]
-ROWS_AT_ONCE = 20_000  # that are given a number for each cluster: those of all rows may take more than the counts
+Names = Sequence[str] | NDArray[Any]
+
+ROWS_AT_ONCE = 20_000  # scored together: the (N, Q) scores of all rows may take more memory than the counts
+SMALLEST = np.nextafter(0.0, 1.0)
 BEST = np.dtype([("cluster", np.int32), ("probability", np.float64)])
 
 
-class Scores(NamedTuple):
-    """What a row scores in each cluster: for each count of a feature, and for the size of the cluster."""
+# --- features ---------------------------------------------------------------------------------------------------
 
-    of_features: Array  # log (theta_q beta)_v, (V, Q)
-    of_clusters: Array  # log pi_q, (Q,)
+
+class Alignment(NamedTuple):
+    """Counts with a model's features as columns, and a record of what did not match.
+
+    Attributes
+    ----------
+    X : csr_array of shape (n_rows, n_known)
+        The counts; columns of features missing from the input are zero.
+    n_unseen, unseen_total : int
+        Number of input features that the model does not know, and their counts, which are dropped.
+    n_missing : int
+        Number of the model's features that are missing from the input.
+    """
+
+    X: sparse.csr_array
+    n_unseen: int
+    unseen_total: int
+    n_missing: int
+
+    def notes(self) -> list[str]:
+        """Return one sentence for each kind of mismatch."""
+        notes = []
+        if self.n_unseen:
+            total = self.unseen_total + int(self.X.sum())
+            features = "1 feature" if self.n_unseen == 1 else f"{self.n_unseen:,} features"
+            notes.append(
+                f"Dropped {features} that the model does not know, with {self.unseen_total:,} of {total:,} counts."
+            )
+        if self.n_missing:
+            notes.append(
+                f"{self.n_missing:,} of the model's {self.X.shape[1]:,} features are missing from the input and count "
+                "as zero."
+            )
+        return notes
+
+
+def note_on_positions(is_model_named: bool, is_input_named: bool) -> list[str]:
+    """Return a note if columns are matched by position because only one of model and input has feature names."""
+    if is_model_named == is_input_named:
+        return []
+    nameless = "input" if is_model_named else "model"
+    return [f"The {nameless} has no feature names: columns are matched to the model's features by their position."]
+
+
+def align_features(X: sparse.csr_array, names: Names, known: Names, *, name: str = "X") -> Alignment:
+    """Reorder the columns of a matrix to the features that a model knows.
+
+    Features are matched by name; columns with the same name are added up.
+
+    Parameters
+    ----------
+    X : csr_array of shape (n_rows, n_columns)
+    names : sequence of str, shape (n_columns,)
+        Names of the columns.
+    known : sequence of str, shape (n_known,)
+        Names of the model's features.
+    name : str, default="X"
+        Name of the input in error messages.
+
+    Returns
+    -------
+    Alignment
+
+    Raises
+    ------
+    CountsError
+        If no column has a name that the model knows, or the model has two features with the same name.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> from mmpca.model.prediction import align_features
+    >>> aligned = align_features(sparse.csr_array([[1, 2, 3]]), ["pear", "fig", "apple"], ["apple", "kiwi", "pear"])
+    >>> aligned.X.toarray()
+    array([[3, 0, 1]])
+    >>> aligned.n_unseen, aligned.unseen_total, aligned.n_missing
+    (1, 2, 1)
+    """
+    columns = {str(name): v for v, name in enumerate(known)}
+    if len(columns) < len(known):
+        raise CountsError(
+            f"{name}: features cannot be matched by name, because the model has two features with the same name. Fit "
+            "a model with unique feature names."
+        )
+    target = np.array([columns.get(str(name), -1) for name in names], dtype=np.intp)
+    found = np.flatnonzero(target >= 0)
+    if not found.size:
+        raise CountsError(f"{name}: none of the features has a name that the model knows. Is this the right input?")
+    n_matched = len(np.unique(target[found]))
+    # Sums of columns with the same name may exceed the largest number of their type.
+    ones = np.ones(found.size, dtype=X.dtype if n_matched == found.size else np.int64)
+    selection = sparse.csr_array((ones, (found, target[found])), shape=(len(target), len(known)))
+    unseen = np.asarray(X.sum(axis=0), dtype=np.int64)[target < 0]
+    return Alignment(
+        X=sparse.csr_array(X @ selection),
+        n_unseen=len(target) - found.size,
+        unseen_total=int(unseen.sum()),
+        n_missing=len(known) - n_matched,
+    )
+
+
+# --- scores -----------------------------------------------------------------------------------------------------
+
+
+class Scores(NamedTuple):
+    """The parameters of a mixture in the form that scores rows fastest."""
+
+    log_profiles: Array  # log (theta_q beta)_v, (V, Q)
+    log_weights: Array  # log pi_q, (Q,)
 
 
 def log_profiles(topics: Array, cluster_topics: Array) -> Array:
-    """Return log (theta_q beta)_v, shape (Q, V); zero for features that no topic knows, which thereby say nothing."""
+    """Return log (theta_q beta)_v, shape (Q, V); zero for features that no topic has, so they carry no evidence."""
     profiles = cluster_topics @ topics
-    logs: Array = np.log(profiles, out=np.zeros_like(profiles), where=profiles > 0)
+    # A product that underflows is the smallest number there is: a zero would pass for a feature without a topic.
+    logs: Array = np.log(np.maximum(profiles, SMALLEST), out=np.zeros_like(profiles), where=topics.any(axis=0))
     return logs
 
 
@@ -35,25 +148,33 @@ def scores_of(topics: Array, cluster_topics: Array, weights: Array) -> Scores:
     return Scores(np.ascontiguousarray(log_profiles(topics, cluster_topics).T), np.log(weights))
 
 
-def joint_log_likelihood(rows: Counts, topics: Array, cluster_topics: Array, weights: Array) -> Array:
-    """Return log pi_q + sum_v x_iv log (theta_q beta)_v, shape (N, Q).
-
-    Multinomial coefficients, which no cluster changes, are left out, and so are features that no topic knows.
-    """
-    return joint_of(rows, scores_of(topics, cluster_topics, weights))
-
-
 def joint_of(rows: Counts, scores: Scores) -> Array:
     """Return the joint log-likelihood of rows and clusters, (N, Q)."""
-    joint: Array = rows.to_csr() @ scores.of_features + scores.of_clusters
+    joint: Array = rows.to_csr() @ scores.log_profiles + scores.log_weights
     return joint
 
 
-def joint_in_pieces(rows: Counts, scores: Scores) -> Iterator[tuple[slice, Array]]:
-    """Yield the joint log-likelihood of some rows after the others, with their places."""
-    for first in range(0, rows.n_rows, ROWS_AT_ONCE):
-        piece = slice(first, first + ROWS_AT_ONCE)
-        yield piece, joint_of(rows.take(piece), scores)
+def joint_in_blocks(rows: Counts, scores: Scores, block_size: int = ROWS_AT_ONCE) -> Iterator[tuple[slice, Array]]:
+    """Yield slices of the rows, each with its joint log-likelihood (block_size, Q)."""
+    for first in range(0, rows.n_rows, block_size):
+        block = slice(first, first + block_size)
+        yield block, joint_of(rows.take(block), scores)
+
+
+def joint_log_likelihood(rows: Counts, topics: Array, cluster_topics: Array, weights: Array) -> Array:
+    """Return log pi_q + sum_v x_iv log (theta_q beta)_v, shape (N, Q).
+
+    Multinomial coefficients are left out, because they are the same in all clusters, and so are features that no
+    topic has; `mean_log_likelihood` adds their probability.
+
+    Parameters
+    ----------
+    rows : Counts of shape (N, V)
+    topics : array of shape (K, V)
+    cluster_topics : array of shape (Q, K)
+    weights : array of shape (Q,)
+    """
+    return joint_of(rows, scores_of(topics, cluster_topics, weights))
 
 
 def posterior(joint: Array) -> Array:
@@ -62,19 +183,22 @@ def posterior(joint: Array) -> Array:
     return probabilities
 
 
-def best_of(probabilities: Array) -> NDArray[Any]:
-    """Return the most probable cluster of each row and its probability, an array of `BEST`, (N,)."""
+def most_probable(probabilities: Array) -> NDArray[Any]:
+    """Return the most probable cluster of each row with its probability, an array of dtype `BEST`, (N,)."""
     best = np.empty(len(probabilities), dtype=BEST)
     best["cluster"], best["probability"] = probabilities.argmax(axis=1), probabilities.max(axis=1)
     return best
 
 
-def own_of(probabilities: Array, labels: NDArray[np.int32]) -> Array:
+def own_probability(probabilities: Array, labels: NDArray[np.int32]) -> Array:
     """Return the probability of each row's own cluster, (N,)."""
     own: Array = probabilities[np.arange(len(labels)), labels]
     return own
 
 
-def mean_log_likelihood(joint: Array) -> float:
-    """Return the mean over the rows of log sum_q exp(joint)."""
-    return float(np.mean(logsumexp(joint, axis=1)))
+def mean_log_likelihood(rows: Counts, joint: Array, topics: Array, n_counts: float) -> float:
+    """Return the mean over the rows of log sum_q exp(joint), plus the terms of features that no topic has.
+
+    The terms do not depend on the cluster, so only scores need them; see :func:`mmpca.topics.unseen_terms`.
+    """
+    return float(np.mean(logsumexp(joint, axis=1) + rows.to_csr() @ unseen_terms(topics, n_counts)))

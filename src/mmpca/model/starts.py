@@ -1,13 +1,16 @@
-"""Labels to start from, and the searches from all of them."""
+"""Starts of the search: the labels it begins with, and the searches from all of them.
+
+Every kind of start is one function from rows in topic space, or from counts, to labels; `draw_labels` lists them.
+"""
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event
 from time import perf_counter
-from typing import Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,68 +18,29 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from mmpca import engine
+from mmpca.backend import LocalRows, RowBackend, Rows, Threads, map_rows, open_threads, select
 from mmpca.counts import Counts
 from mmpca.engine.bound import Array
-from mmpca.places import Here, Place, in_threads, threads
+from mmpca.monitor import History, Monitor
+from mmpca.topics import topic_shares
 
 Labels = NDArray[np.int32]
-Algorithm = engine.Algorithm | Literal["vbem"]
-Callback = Callable[[int, engine.Progress], object]
 
 KINDS = ("kmeans", "random", "anneal")  # in the order in which "auto" takes turns
-SAME_BOUND = 1e-9  # share of a bound by which another must be larger to be better
-# Soft assignments converge linearly: differences of bounds below this share are not worth the epochs.
-LEAST_SOFT_TOL = 1e-7
-
-SHARED_ROWS = 20_000  # of more rows than these, all threads search from one start at a time
-
-
-class Plan(NamedTuple):
-    """How many starts to make at the most, and how many in a row that are no better than the best to stop after."""
-
-    n_starts: int
-    patience: int
-
-
-# The smaller the data, the cheaper a start.
-AUTO_PLANS = ((2_000, Plan(10, 3)), (20_000, Plan(6, 2)))
-AUTO_PLAN_LARGE = Plan(3, 1)
-LARGE_TABLES = 20_000_000  # clusters x topics x features
-
-
-def auto_kinds(n_samples: int, table_size: int) -> tuple[str, ...]:
-    """Return the kinds of starts that ``start="auto"`` takes in turns.
-
-    From a random partition nearly every row moves, and clusters that change are expensive in proportion to clusters
-    times topics times features: where there are many rows, or these are large, k-means alone makes the starts.
-    """
-    is_large = n_samples > AUTO_PLANS[-1][0] or table_size > LARGE_TABLES
-    return ("kmeans",) if is_large else KINDS
-
-
-def auto_plan(n_samples: int) -> Plan:
-    """Return the plan for `n_init="auto"`."""
-    return next((plan for limit, plan in AUTO_PLANS if n_samples <= limit), AUTO_PLAN_LARGE)
-
-
-class Task(NamedTuple):
-    """What all starts of a fit have in common."""
-
-    rows: Counts
-    beta: Array  # (K, V)
-    alpha: float
-    n_clusters: int
-    algorithm: Algorithm
-    max_epochs: int
-    tol: float
-    few_moves: int = 0  # of an epoch, at which a search may end
-    shares: Array | None = None  # topic shares of the rows (N, K), for k-means
-    place: Place | None = None  # where the rows are, if not at hand: then starts have to be given
-    on_epoch: Callable[[Labels], object] | None = None  # called with the labels after each epoch
+SAME_BOUND = 1e-9  # a better bound must be larger by more than this share
+SHARED_ROWS = 20_000  # with more rows than this, all threads work on one start at a time
+# With more rows than this, starts are tried on a sample of this size; the best one is extended to all rows, and the
+# search continues there. A sample shows as well as all rows do which groups should have their own clusters.
+SAMPLED_ROWS = 50_000
+SAMPLED_MOVES = 0.002  # share of the sample moved in an epoch at which the search from a start may stop
+# Number of starts, and number of starts in a row without a better bound to stop after, by number of rows: the smaller
+# the data, the cheaper a start.
+AUTO_PLANS = ((2_000, (10, 3)), (20_000, (6, 2)), (np.inf, (3, 1)))
+LARGE_TABLES = 2_000_000  # clusters x topics x features, beyond which a start is expensive for any number of rows
 
 
 class Start(NamedTuple):
-    """A kind of labels and the seed that draws them and orders the visits; or given labels."""
+    """A kind of labels with the seed that draws them and orders the visits, or given labels."""
 
     kind: str
     seed: int
@@ -84,21 +48,8 @@ class Start(NamedTuple):
     gamma: Array | None = None  # near that of these labels, (Q, K)
 
 
-class Outcome(NamedTuple):
-    """Where a search from one start ended."""
-
-    start: Start
-    bound: float
-    labels: Labels
-    weights: Array  # (Q,)
-    gamma: Array  # (Q, K)
-    beta: Array  # (K, V)
-    run: engine.Run
-    seconds: float
-
-
 class StartReport(NamedTuple):
-    """What a fit tells about one of its starts."""
+    """Summary of the search from one start, in `MMPCA.starts_`."""
 
     kind: str
     seed: int
@@ -108,32 +59,147 @@ class StartReport(NamedTuple):
     seconds: float
 
 
-def report(outcome: Outcome) -> StartReport:
-    """Return what to tell about a start."""
-    run = outcome.run
-    return StartReport(*outcome.start[:2], outcome.bound, run.n_epochs, run.converged, outcome.seconds)
+class Outcome(NamedTuple):
+    """Result of the search from one start."""
+
+    start: Start
+    bound: float
+    labels: Labels
+    weights: Array  # (Q,)
+    gamma: Array  # (Q, K)
+    beta: Array  # (K, V)
+    history: History
+    seconds: float
+
+    def report(self) -> StartReport:
+        """Return a summary."""
+        history = self.history
+        kind, seed, *_ = self.start
+        return StartReport(kind, seed, self.bound, history.n_epochs, history.converged, self.seconds)
+
+
+# --- the plan ---------------------------------------------------------------------------------------------------
+
+
+def plan_starts(
+    start: Any,
+    n_init: int | str,
+    *,
+    n_clusters: int,
+    n_topics: int,
+    shape: tuple[int, int],
+    seed: np.random.SeedSequence,
+) -> tuple[list[Start], int]:
+    """Return the starts to try, each with its own seed, and the patience.
+
+    The patience is the number of starts in a row without a better bound after which the search stops. From a random
+    partition nearly every row moves, and the cost of changing clusters is proportional to clusters x topics x features;
+    with many rows or large tables, ``start="auto"`` therefore uses k-means alone.
+    """
+    n_samples, n_features = shape
+    if not isinstance(start, str):
+        labels = check_labels(start, n_samples, n_clusters)
+        return [Start("given", int(seed.generate_state(1)[0]), labels)], 1
+    table_size = int(n_clusters) * int(n_topics) * n_features
+    n_starts, patience = auto_plan(n_samples, table_size)
+    kinds: tuple[str, ...] = (start,)
+    if start == "auto":
+        kinds = ("kmeans",) if (n_starts, patience) == AUTO_PLANS[-1][1] else KINDS
+    if not isinstance(n_init, str):
+        n_starts = patience = n_init
+    seeds = [int(word) for word in seed.generate_state(n_starts)]
+    return [Start(kinds[number % len(kinds)], word) for number, word in enumerate(seeds)], patience
+
+
+def auto_plan(n_samples: int, table_size: int) -> tuple[int, int]:
+    """Return the maximum number of starts, and the patience, for ``n_init="auto"``.
+
+    Data whose tables are large (clusters x topics x features) get as few starts as data with many rows.
+    """
+    size = np.inf if table_size > LARGE_TABLES else n_samples
+    return next(plan for limit, plan in AUTO_PLANS if size <= limit)
+
+
+def check_labels(labels: Any, n_samples: int, n_clusters: int) -> Labels:
+    """Return given starting labels as int32; every cluster must have a row."""
+    values = np.asarray(labels)
+    if values.shape != (n_samples,):
+        raise ValueError(
+            f"start must hold one label for each of the {n_samples} rows, but its shape is {values.shape}. "
+            f"Pass an array of shape ({n_samples},)."
+        )
+    if values.dtype.kind not in "iuf":
+        raise ValueError(
+            f"start must hold whole numbers from 0 to {n_clusters - 1}, but its type is {values.dtype}. "
+            "Turn names into numbers first, e.g. with numpy.unique(labels, return_inverse=True)[1]."
+        )
+    outside = np.flatnonzero(~((values >= 0) & (values < n_clusters) & (values == np.floor(values))))
+    if outside.size:
+        i = outside[0]
+        raise ValueError(
+            f"start must hold whole numbers from 0 to {n_clusters - 1}, but start[{i}] = {values[i]}. "
+            "Renumber the labels or raise n_clusters."
+        )
+    empty = np.flatnonzero(np.bincount(values.astype(np.int64), minlength=n_clusters) == 0)
+    if empty.size:
+        raise ValueError(
+            f"start must use all {n_clusters} clusters, but cluster {empty[0]} has no row. "
+            "Renumber the labels without gaps or lower n_clusters."
+        )
+    return values.astype(np.int32)
 
 
 # --- labels -----------------------------------------------------------------------------------------------------
 
 
+def draw_labels(
+    rows: Counts,
+    beta: Array,
+    start: Start,
+    options: engine.SearchOptions,
+    shares: Array | None,
+    rng: np.random.Generator,
+) -> Labels:
+    """Return the labels of a start, (N,); every cluster has a row.
+
+    Parameters
+    ----------
+    rows : Counts of shape (N, V)
+    beta : array of shape (K, V)
+    start : Start
+    options : SearchOptions
+    shares : array of shape (N, K), optional
+        Rows in topic space, for k-means.
+    rng : Generator
+    """
+    if start.labels is not None:
+        return start.labels
+    if start.kind == "kmeans" and shares is not None:
+        return kmeans_labels(shares, options.n_clusters, rng)
+    if start.kind == "anneal":
+        return engine.anneal(rows, n_clusters=options.n_clusters, beta=beta, alpha=options.alpha, rng=rng)
+    if start.kind == "random":
+        return random_labels(rows.n_rows, options.n_clusters, rng)
+    raise ValueError(f"No labels can be drawn for a start of the kind {start.kind!r}.")
+
+
 def random_labels(n_samples: int, n_clusters: int, rng: np.random.Generator) -> Labels:
-    """Return a random partition into clusters of equal size, up to one row."""
+    """Return a random partition into clusters whose sizes differ by at most one row."""
     return rng.permutation(np.arange(n_samples) % n_clusters).astype(np.int32)
 
 
 def kmeans_labels(shares: Array, n_clusters: int, rng: np.random.Generator) -> Labels:
-    """Return the partition of k-means on the square roots of topic shares (N, K), where distances are Hellinger's."""
-    from sklearn.cluster import KMeans  # half a second that predictions need not wait for
+    """Return the partition of k-means on the square roots of topic shares (N, K): Hellinger distances."""
+    from sklearn.cluster import KMeans  # takes half a second to import, and predictions do not need it
 
     points = np.sqrt(shares)
-    # k-means warns where there are fewer distinct points than clusters: the rest are filled below instead.
+    # k-means warns about fewer distinct points than clusters; the remaining clusters are filled below instead.
     n_distinct = min(n_clusters, len(np.unique(points, axis=0)))
     seed = int(rng.integers(2**31))
-    # One thread of OpenMP: the threads' order of summation would decide ties, and on a busy machine they wait for each
-    # other many times as long as the work takes. The limit is of the calling thread alone.
+    # One OpenMP thread: the order in which threads add up would decide ties, and on a busy machine they spend most of
+    # the time waiting for each other. The limit applies to the calling thread alone.
     with warnings.catch_warnings(), threadpool_limits(1, user_api="openmp"):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # points that differ by rounding alone
+        warnings.simplefilter("ignore", ConvergenceWarning)  # for points that differ by rounding alone
         labels = KMeans(n_distinct, n_init=1, random_state=seed).fit(points).labels_.astype(np.int32)
     return fill_empty(labels, n_clusters, rng)
 
@@ -150,188 +216,297 @@ def fill_empty(labels: Labels, n_clusters: int, rng: np.random.Generator) -> Lab
     return labels
 
 
-def draw_labels(task: Task, start: Start, rng: np.random.Generator) -> Labels:
-    """Return the labels of a start, every cluster with a row."""
-    if start.labels is not None:
-        return start.labels
-    if start.kind == "kmeans" and task.shares is not None:
-        return kmeans_labels(task.shares, task.n_clusters, rng)
-    if start.kind == "anneal":
-        return engine.anneal(task.rows, n_clusters=task.n_clusters, beta=task.beta, alpha=task.alpha, rng=rng)
-    return random_labels(task.rows.n_rows, task.n_clusters, rng)
+def first_gamma(
+    rows: Counts, start: Start, options: engine.SearchOptions, shares: Array | None, labels: Labels
+) -> Array | None:
+    """Return the starting point of the clusters' VE-steps, (Q, K), or None for equal topic shares.
 
-
-def first_gamma(task: Task, start: Start, labels: Labels) -> Array | None:
-    """Return where the VE-steps of the clusters begin, None for equal topic shares.
-
-    Under a prior below one they have several maxima, and the way there would decide between them.
+    Under a prior below one the VE-steps have several maxima, and the path to them would decide between these.
     """
-    if task.alpha < 1:
+    if options.alpha < 1:
         return None
-    if start.kind != "kmeans" or task.shares is None:
+    if start.kind != "kmeans" or shares is None:
         return start.gamma
-    gamma = np.full((task.n_clusters, len(task.beta)), task.alpha)
-    np.add.at(gamma, labels, task.shares * task.rows.row_totals()[:, None])
+    gamma = np.full((options.n_clusters, shares.shape[1]), options.alpha)
+    np.add.at(gamma, labels, shares * rows.row_totals()[:, None])
     return gamma
 
 
-# --- searches ---------------------------------------------------------------------------------------------------
+# --- one search -------------------------------------------------------------------------------------------------
 
 
-def search_from(task: Task, start: Start, *, n_threads: int, callback: Callable[[engine.Progress], object]) -> Outcome:
-    """Draw the labels of a start and search from there."""
+def search_from(
+    rows: Counts | RowBackend,
+    beta: Array,
+    start: Start,
+    options: engine.SearchOptions,
+    *,
+    shares: Array | None = None,
+    n_threads: int = 1,
+    history: History | None = None,
+) -> Outcome:
+    """Draw the labels of a start and search from there; rows on workers need given labels."""
     began = perf_counter()
+    backend = LocalRows(rows) if isinstance(rows, Counts) else rows
+    local = backend.rows if isinstance(backend, LocalRows) else backend.take(np.arange(0))
+    history = History(n_rows=backend.n_rows) if history is None else history
     rng = np.random.default_rng(start.seed)
-    labels = draw_labels(task, start, rng)
-    with threads(n_threads) as pool:
-        place = (Here(task.rows) if task.place is None else task.place).using(in_threads(pool))
-        found = _search(task, rng, labels, first_gamma(task, start, labels), place, callback)
-    return Outcome(start, *found, perf_counter() - began)
-
-
-def _search(
-    task: Task,
-    rng: np.random.Generator,
-    labels: Labels,
-    gamma: Array | None,
-    place: Place,
-    callback: Callable[[engine.Progress], object],
-) -> tuple[float, Labels, Array, Array, Array, engine.Run]:
-    """Search from labels; return bound, labels, weights, gamma, topics and the run."""
-    state = engine.build_at(place, labels, n_clusters=task.n_clusters, beta=task.beta, alpha=task.alpha, gamma=gamma)
-    state = state._replace(rows=task.rows)
-    if task.algorithm == "vbem":
-        soft = engine.vbem(
-            state, max_epochs=task.max_epochs, tol=max(task.tol, LEAST_SOFT_TOL), callback=callback
-        )  # fmt: skip
-        return soft.run.bounds[-1], soft.labels, soft.weights, soft.gamma, soft.beta, soft.run
-    run = engine.search(
-        state,
-        algorithm=task.algorithm,
-        rng=rng,
-        max_epochs=task.max_epochs,
-        tol=task.tol,
-        regroup=task.algorithm == "greedy",
-        few_moves=task.few_moves,
-        callback=callback,
-        place=place,
-        on_epoch=task.on_epoch,
+    labels = draw_labels(local, beta, start, options, shares, rng)
+    gamma = first_gamma(local, start, options, shares, labels)
+    with open_threads(n_threads) as threads:
+        backend = backend.with_threads(threads)
+        state = engine.build(
+            backend, labels, n_clusters=options.n_clusters, beta=beta, alpha=options.alpha, gamma=gamma
+        )
+        if options.algorithm == "vbem":
+            soft = engine.vbem(state, options, history=history)
+            state, labels, weights = soft.state, soft.labels, soft.weights
+        else:
+            engine.search(state, options, rng=rng, backend=backend, history=history)
+            labels, weights = state.labels, state.clusters.sizes / len(labels)
+    seconds = perf_counter() - began
+    return Outcome(
+        start, history.bounds[-1], labels, weights, state.clusters.gamma, state.topics.beta, history, seconds
     )
-    return run.bounds[-1], state.labels, state.sizes / len(labels), state.gamma, task.beta, run
+
+
+# --- all searches -----------------------------------------------------------------------------------------------
+
+
+def search_from_starts(
+    backend: RowBackend,
+    beta: Array,
+    starts: list[Start],
+    options: engine.SearchOptions,
+    *,
+    seed: int,
+    n_threads: int = 1,
+    monitor: Monitor | None = None,
+    sample_size: int = SAMPLED_ROWS,
+) -> list[Outcome]:
+    """Search from the starts and return the outcomes, in order.
+
+    With many rows, the starts are tried on a sample, and the last outcome is that of all rows.
+
+    Parameters
+    ----------
+    backend : RowBackend
+    beta : array of shape (K, V)
+    starts : list of Start
+    options : SearchOptions
+    seed : int
+        Draws the sample.
+    n_threads : int
+        Threads of this process; the result does not depend on it.
+    monitor : Monitor, optional
+        A request to stop, or Ctrl-C, keeps what has been found; the first start is searched in any case.
+    sample_size : int
+        With more rows than this, the greedy algorithm tries the starts on a sample of this size.
+    """
+    monitor, n_rows = Monitor() if monitor is None else monitor, backend.n_rows
+    rows, sample_options = np.arange(n_rows), options
+    is_sampled = n_rows > sample_size and options.algorithm == "greedy"
+    if is_sampled:
+        if starts[0].labels is not None:
+            return [_search_all_rows(backend, beta, starts[0], options, n_threads, monitor)]
+        rows = np.sort(np.random.default_rng(seed).choice(n_rows, sample_size, replace=False))
+        sample_options = options._replace(few_moves=int(SAMPLED_MOVES * sample_size))
+    if backend.is_local:
+        outcomes = search_local_rows(backend.take(rows), beta, starts, sample_options, n_threads, monitor)
+    else:
+        outcomes = _search_on_workers(backend, rows, beta, starts, sample_options, monitor)
+    if not is_sampled:
+        return outcomes
+    monitor.begin("extension", "extending the best start to all rows")
+    best = best_of(outcomes)
+    labels = _extend(backend, rows, beta, best, options)
+    gamma = options.alpha + (best.gamma - options.alpha) * (n_rows / len(rows))
+    if monitor.checkpoint is not None:
+        monitor.checkpoint(labels)
+    if monitor.is_stopped:  # keep what the sample has shown so far
+        options = options._replace(max_epochs=0)
+    start = Start("sample", starts[0].seed, labels, gamma)
+    return [*outcomes, _search_all_rows(backend, beta, start, options, n_threads, monitor)]
+
+
+def _search_all_rows(
+    backend: RowBackend, beta: Array, start: Start, options: engine.SearchOptions, n_threads: int, monitor: Monitor
+) -> Outcome:
+    """Search all of many rows from given labels."""
+    monitor.begin("search", "searching all rows")
+    history = History(monitor, start=0, n_rows=backend.n_rows)
+    outcome = search_from(backend, beta, start, options, n_threads=n_threads, history=history)
+    if history.interrupted:
+        monitor.stop()
+    return outcome
+
+
+def _extend(backend: RowBackend, sample: Rows, beta: Array, best: Outcome, options: engine.SearchOptions) -> Labels:
+    """Return labels of all rows: those found on the sample, and for the others the cluster that fits best."""
+    sums = backend.apply(Counts.group_sums, sample, best.labels, options.n_clusters)
+    sizes = np.bincount(best.labels, minlength=options.n_clusters)
+    state = engine.from_sums(sums, sizes, beta=beta, alpha=options.alpha, gamma=best.gamma)
+    labels = engine.assign(state, np.arange(backend.n_rows), backend)
+    labels[sample] = best.labels  # so no cluster is empty
+    return labels
+
+
+def _search_on_workers(
+    backend: RowBackend,
+    rows: Rows,
+    beta: Array,
+    starts: list[Start],
+    options: engine.SearchOptions,
+    monitor: Monitor,
+) -> list[Outcome]:
+    """Search some rows from the starts on workers, as many at a time as are needed in any case."""
+    shares: Any = None
+    if any(start.kind == "kmeans" for start in starts):
+        monitor.begin("shares", "computing the topic shares of the rows")
+        shared = (beta, options.alpha, _shares_tol(len(rows)))
+        shares = backend.broadcast(map_rows(backend, shares_of_block, rows, shared=shared))
+    sent, outcomes = (backend.broadcast(beta), backend.broadcast(options)), list[Outcome]()
+    monitor.begin("starts", "searching from the first starts on the workers", len(starts))
+    while n_next := n_needed([outcome.bound for outcome in outcomes], options.patience, len(starts)):
+        tasks = [(rows, sent[0], start, sent[1], shares) for start in starts[len(outcomes) : len(outcomes) + n_next]]
+        try:
+            outcomes += backend.map(search_collected_rows, tasks)
+        except KeyboardInterrupt:
+            monitor.stop()
+            if not outcomes:
+                raise
+        if monitor.is_stopped:
+            break
+        monitor.step(n_next, f"{len(outcomes)} starts searched")
+    return outcomes
+
+
+def _shares_tol(n_rows: int) -> float:
+    """Return the precision of the shares for k-means: with many rows, fewer digits are enough to start."""
+    return 1e-3 if n_rows >= SAMPLED_ROWS else 1e-6
+
+
+def shares_of_block(block: Counts, rows: Rows, beta: Array, prior: float, tol: float, threads: Threads) -> Array:
+    """Return the topic shares of some rows of a block, (n, K)."""
+    return topic_shares(select(block, rows), beta, prior=prior, tol=tol)
+
+
+def search_collected_rows(
+    rows: Counts, beta: Array, start: Start, options: engine.SearchOptions, shares: Array | None
+) -> Outcome:
+    """Search from one start on a worker."""
+    return search_from(rows, beta, start, options, shares=shares)
+
+
+def search_local_rows(
+    rows: Counts,
+    beta: Array,
+    starts: list[Start],
+    options: engine.SearchOptions,
+    n_threads: int,
+    monitor: Monitor,
+    shares: Array | None = None,
+) -> list[Outcome]:
+    """Search rows in this process from the starts, some of them in parallel.
+
+    The outcomes come in the order of the starts and do not depend on the number of threads: those beyond the start
+    where the patience ended are discarded if they had begun. Ctrl-C keeps the searches that had begun.
+    """
+    if shares is None and any(start.kind == "kmeans" for start in starts):
+        monitor.begin("shares", "computing the topic shares of the rows", rows.n_rows)
+        tol = _shares_tol(rows.n_rows)
+        shares = topic_shares(rows, beta, prior=options.alpha, tol=tol, n_threads=n_threads, monitor=monitor)
+    # Many rows keep all threads busy with one start; then the starts come one after another.
+    n_parallel = 1 if rows.n_rows > SHARED_ROWS else min(n_threads, len(starts))
+    is_enough, outcomes = Event(), list[Outcome]()
+
+    def search_one(number: int) -> Outcome | None:
+        # The first start is searched for at least a block, so that a request to stop always leaves a model.
+        if is_enough.is_set() or (monitor.is_stopped and number > 0):
+            return None
+        history = History(monitor, start=number + 1, n_rows=rows.n_rows, cancel=is_enough)
+        n_own = n_threads // n_parallel
+        outcome = search_from(rows, beta, starts[number], options, shares=shares, n_threads=n_own, history=history)
+        if history.interrupted and not is_enough.is_set():  # by Ctrl-C or by the callback
+            monitor.stop()
+        return outcome
+
+    def add(outcome: Outcome | None) -> bool:
+        """Add an outcome; return True if no more are needed."""
+        if outcome is None:
+            return True
+        outcomes.append(outcome)
+        monitor.step(1)
+        return monitor.is_stopped or n_needed([one.bound for one in outcomes], options.patience, len(starts)) == 0
+
+    monitor.begin("starts", "start 1: drawing labels", len(starts))
+    try:
+        if n_parallel == 1:
+            for number in range(len(starts)):
+                if add(search_one(number)):
+                    break
+        else:
+            with ThreadPoolExecutor(n_parallel) as pool:
+                _search_in_parallel(pool, search_one, len(starts), add, is_enough, monitor)
+    except KeyboardInterrupt:
+        monitor.stop()
+        if not outcomes:
+            raise
+    return outcomes
+
+
+def _search_in_parallel(
+    pool: ThreadPoolExecutor,
+    search_one: Callable[[int], Outcome | None],
+    n_starts: int,
+    add: Callable[[Outcome | None], bool],
+    is_enough: Event,
+    monitor: Monitor,
+) -> None:
+    """Add outcomes in order until they are enough; after Ctrl-C, those of all searches that had begun."""
+    futures, n_added = list[Future[Outcome | None]](), 0
+    try:
+        for number in range(n_starts):
+            futures.append(pool.submit(search_one, number))
+        for future in futures:
+            outcome = future.result()
+            n_added += 1
+            if add(outcome):
+                break
+        is_enough.set()
+        for future in futures:  # raises an error even if the outcome is not needed
+            future.result()
+    except KeyboardInterrupt:  # only the main thread receives it; the others stop after their block
+        monitor.stop()
+        for future in futures[n_added:]:
+            if not future.exception():
+                add(future.result())
+        raise
+    finally:
+        is_enough.set()
 
 
 def best_of(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the first of those whose bound is, but for rounding, the largest."""
+    """Return the first outcome whose bound is the largest, up to rounding."""
     largest = max(outcome.bound for outcome in outcomes)
     return next(outcome for outcome in outcomes if outcome.bound >= largest - SAME_BOUND * abs(largest))
 
 
-def is_enough(bounds: Sequence[float], patience: int) -> bool:
-    """Tell whether the last `patience` bounds are no better than the best before them."""
-    if len(bounds) <= patience:
-        return False
-    return not _is_better(max(bounds[-patience:]), max(bounds[:-patience]))
-
-
 def n_needed(bounds: Sequence[float], patience: int, n_planned: int) -> int:
-    """Return how many more starts will be searched whatever they find, zero if it is enough."""
-    if len(bounds) >= n_planned or is_enough(bounds, patience):
-        return 0
-    better = [at for at in range(1, len(bounds)) if _is_better(bounds[at], max(bounds[:at]))]
-    last_better = max(better, default=0)
-    return max(1, min(last_better + 1 + patience, n_planned) - len(bounds))
+    """Return how many more starts will be searched whatever they find; 0 if no more are needed.
 
+    No more are needed when the last `patience` bounds are no better than the best before them.
 
-def _is_better(bound: float, best: float) -> bool:
-    """Tell whether a bound is above the best before by more than rounding."""
-    return bound > best + SAME_BOUND * abs(best)
-
-
-def n_side_by_side(n_rows: int, n_starts: int, n_threads: int) -> int:
-    """Return how many searches run at a time: of many rows each has enough for all threads, which then end together."""
-    return 1 if n_rows > SHARED_ROWS else min(n_threads, n_starts)
-
-
-class Searches:
-    """Searches from several starts, some at a time in threads.
-
-    The outcomes come in the order of the starts and do not depend on the number of threads: those beyond the start
-    where the patience ended are thrown away if they had begun. `callback` is called with the number of the start and
-    its progress, `on_start` with the number when it begins; a true answer of the first stops all of them, and so does
-    Ctrl-C, which leaves those that had begun.
+    Examples
+    --------
+    >>> n_needed([-12.0, -10.0], patience=3, n_planned=10)
+    3
+    >>> n_needed([-10.0, -11.0, -12.0, -10.0], patience=3, n_planned=10)
+    0
     """
-
-    def __init__(
-        self,
-        task: Task,
-        starts: Sequence[Start],
-        patience: int,
-        callback: Callback | None = None,
-        on_start: Callable[[int], object] | None = None,
-    ) -> None:
-        self.task, self.starts, self.patience, self.callback = task, starts, patience, callback
-        self.on_start = on_start
-        self.interrupted = False
-        self._stop = threading.Event()
-
-    def run(self, n_threads: int) -> list[Outcome]:
-        """Return the outcomes, at least one unless Ctrl-C came before there was any: then it goes on upwards."""
-        n_parallel = n_side_by_side(self.task.rows.n_rows, len(self.starts), n_threads)
-        outcomes: list[Outcome] = []
-        try:
-            if n_parallel == 1:
-                for number in range(len(self.starts)):
-                    outcomes += self._one(number, n_threads)
-                    if self._is_done(outcomes):
-                        break
-            else:
-                self._run_parallel(outcomes, n_parallel, n_threads // n_parallel)
-        except KeyboardInterrupt:
-            self._stop.set()
-            if not outcomes:
-                raise
-            self.interrupted = True
-        self.interrupted |= any(outcome.run.interrupted for outcome in outcomes)
-        return outcomes
-
-    def _run_parallel(self, outcomes: list[Outcome], n_parallel: int, n_threads: int) -> None:
-        with ThreadPoolExecutor(n_parallel) as pool:
-            futures = []
-            try:
-                futures += [pool.submit(self._one, number, n_threads) for number in range(len(self.starts))]
-                for future in futures:
-                    outcomes += future.result()
-                    if self._is_done(outcomes):
-                        break
-                self._stop.set()
-                for future in futures:  # an error is told even where the outcome is not needed
-                    future.result()
-            except KeyboardInterrupt:
-                # Only the main thread hears Ctrl-C; the others stop after their block.
-                self._stop.set()
-                self.interrupted = True
-                outcomes[:] = [outcome for future in futures if not future.exception() for outcome in future.result()]
-                if not outcomes:
-                    raise
-            finally:
-                self._stop.set()  # starts that are not needed any more
-
-    def _is_done(self, outcomes: list[Outcome]) -> bool:
-        return self._stop.is_set() or is_enough([outcome.bound for outcome in outcomes], self.patience)
-
-    def _one(self, number: int, n_threads: int) -> list[Outcome]:
-        """Return the outcome of one start, none if all are to stop."""
-        if self._stop.is_set():
-            return []
-
-        def watch(progress: engine.Progress) -> bool:
-            if self.callback is not None and self.callback(number, progress):
-                self._stop.set()
-            return self._stop.is_set()
-
-        if self.on_start is not None:
-            self.on_start(number)
-        outcome = search_from(self.task, self.starts[number], n_threads=n_threads, callback=watch)
-        if outcome.run.interrupted:
-            self._stop.set()
-        return [outcome]
+    best_at = 0
+    for at in range(1, len(bounds)):
+        best = max(bounds[:at])
+        if bounds[at] > best + SAME_BOUND * abs(best):
+            best_at = at
+    return max(0, min(best_at + 1 + patience, n_planned) - len(bounds))

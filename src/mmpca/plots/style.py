@@ -1,29 +1,32 @@
-"""What all figures have in common."""
+"""Colors, axes and files that all figures share."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from mmpca.store import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart, the darkest first.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+# The color-blind safe palette of Okabe and Ito, with the colors that show best on white first.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-SEQUENTIAL = "Blues"  # white for nothing; its lightness alone tells the order
+SEQUENTIAL = "Blues"  # from white to dark in a single hue, so lightness alone carries the order
 EMPHASIS = "#D55E00"
-DARK = 0.68  # of the sequential colours: from here on white is easier to read on them than black
+DARK = 0.68  # position in the sequential color map above which white text is easier to read than black
 NAME_LENGTH = 24
 
 
 def new_axes(ax: Axes | None, width: float = 5.0, height: float = 3.6) -> Axes:
-    """Return the axes, or those of a new figure of so many inches."""
+    """Return the given axes, or the axes of a new figure with this size in inches."""
     return new_figure(None, width, height).add_subplot() if ax is None else ax
 
 
 def new_figure(figure: Figure | None, width: float, height: float) -> Figure:
-    """Return the figure, or a new one of so many inches."""
+    """Return the given figure, or a new one with this size in inches."""
     if figure is not None:
         return figure
     check_matplotlib()
@@ -33,7 +36,7 @@ def new_figure(figure: Figure | None, width: float, height: float) -> Figure:
 
 
 def check_matplotlib() -> None:
-    """Say how to install matplotlib where it is missing."""
+    """Raise ImportError with the install command if matplotlib is missing."""
     try:
         import matplotlib.pyplot  # noqa: F401
     except ImportError as error:
@@ -41,22 +44,67 @@ def check_matplotlib() -> None:
 
 
 def tidy(ax: Axes) -> None:
-    """Take away what carries no information."""
+    """Remove the top and right spines and add a faint horizontal grid."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="y", color="0.9", linewidth=0.8)
     ax.set_axisbelow(True)
 
 
 def tidy_bars(ax: Axes) -> None:
-    """Take away what carries no information beside horizontal bars."""
+    """Tidy axes with horizontal bars: a vertical grid, and no ticks beside the names."""
     tidy(ax)
     ax.grid(visible=False, axis="y")
     ax.grid(axis="x", color="0.9", linewidth=0.8)
     ax.tick_params(axis="y", length=0)
 
 
+def frame(x: float, y: float) -> Any:
+    """Return a rectangle around one cell of a heat map."""
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((x - 0.5, y - 0.5), 1.0, 1.0, fill=False, edgecolor=EMPHASIS, linewidth=2.5)
+
+
+def write_in_cell(ax: Axes, x: float, y: float, text: str, darkness: float) -> None:
+    """Write text in a heat-map cell, in white if the cell's color is dark."""
+    color = "white" if darkness > DARK else "black"
+    ax.text(x, y, text, ha="center", va="center", color=color, fontsize="small")
+
+
 def short_name(name: object) -> str:
-    """Return a name that fits beside an axis, and that matplotlib does not take for a formula."""
-    told = str(name)
-    short = told if len(told) <= NAME_LENGTH else told[: NAME_LENGTH - 1] + "…"
-    return short.replace("$", r"\$")  # two dollars would be a formula
+    """Shorten a name so that it fits beside an axis, and keep matplotlib from reading it as a formula."""
+    text = str(name)
+    short = text if len(text) <= NAME_LENGTH else text[: NAME_LENGTH - 1] + "…"
+    return short.replace("$", r"\$")
+
+
+def save_figure(figure: Figure, path: Path) -> list[Path]:
+    """Write a figure as PNG and SVG, each atomically, and close it.
+
+    Parameters
+    ----------
+    figure : Figure
+        The figure to write.
+    path : Path
+        File name without a suffix; ``.png`` and ``.svg`` are appended.
+
+    Returns
+    -------
+    list of Path
+        The two files.
+    """
+    import matplotlib.pyplot as plt
+
+    written = []
+    # Without a date and with a fixed salt for its identifiers, the same figure gives the same SVG file.
+    with plt.rc_context({"svg.hashsalt": "mmpca"}):
+        for suffix in ("png", "svg"):
+            target = path.with_name(f"{path.name}.{suffix}")
+
+            def write(file: IO[bytes], suffix: str = suffix) -> None:
+                figure.savefig(file, format=suffix, dpi=150, metadata={"Date": None} if suffix == "svg" else {})
+
+            write_atomically(target, write)
+            written.append(target)
+    plt.close(figure)
+    return written

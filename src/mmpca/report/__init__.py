@@ -1,9 +1,9 @@
-"""Results as one self-contained HTML page to send to a colleague, or served with all rows to this machine.
+"""Results as a self-contained HTML page to share, or as a local web server for browsing all rows.
 
 Needs Jinja2: ``pip install "mmpca[report]"``.
 """
 
-from mmpca.report.explore import Explorer
+from mmpca.report.explorer import Explorer
 from mmpca.report.page import write_report
 
 __all__ = ["Explorer", "write_report"]

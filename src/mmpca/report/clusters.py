@@ -1,4 +1,4 @@
-"""Clusters and topics in tables: how large, of what, and what sets them apart."""
+"""Clusters, topics and known labels as the tables of the page show them."""
 
 from __future__ import annotations
 
@@ -6,140 +6,133 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import adjusted_rand_score
 
+from mmpca.evaluation import Summary
 from mmpca.model import MMPCA
-from mmpca.report.subject import Subject
-from mmpca.report.words import TIMES, number, percent, shown, whole_percent
+from mmpca.report.context import Context
+from mmpca.report.formatting import clean
 
 Array = NDArray[np.float64]
 
-FEATURES_SHOWN = 10
-SHADES = 10
-USED = 0.1  # a cluster uses a topic that has at least this share in it, and no less than among all rows
+N_FEATURES = 10
+MIN_SHARE = 0.1  # a cluster uses a topic if its share is at least this large, and at least as large as in all rows
+MAX_LABELS = 60
 
 
-class Feature(NamedTuple):
-    """A feature of a cluster or topic: its share there, and how many times as large that is as among all counts."""
+class FeatureShare(NamedTuple):
+    """A feature in a cluster or topic: its share there, and the ratio of that to its share of all counts."""
 
     name: str
     share: float
-    told_share: str
     lift: float
-    told_lift: str
-    width: int  # of its bar, per cent of the longest
 
 
-class Cell(NamedTuple):
-    """A cell of a heat map."""
-
-    told: str
-    value: float
-    shade: int  # from 0 to SHADES - 1
-
-
-class Cluster(NamedTuple):
-    """A cluster as its card shows it."""
+class ClusterCard(NamedTuple):
+    """One cluster."""
 
     number: int
     n_rows: int
-    weight: str
-    width: int
-    overdispersion: str
-    shares: list[Cell]
-    topics: list[int]  # those that it uses, the largest share first
-    features: list[Feature]
+    weight: float
+    overdispersion: float
+    certainty: float | None  # mean probability of its rows
+    shares: list[float]  # of each topic
+    topics: list[int]  # that it uses, largest share first
+    features: list[FeatureShare]
 
 
-class Topic(NamedTuple):
-    """A topic as its card shows it."""
+class TopicCard(NamedTuple):
+    """One topic."""
 
     number: int
-    weight: str
-    features: list[Feature]
-    clusters: list[tuple[int, str]]  # those that use it, with its share
+    weight: float
+    coherence: float | None
+    clusters: list[tuple[int, float]]  # that use it, and its share in each, largest first
+    features: list[FeatureShare]
 
 
-def profile_table(model: MMPCA) -> tuple[Array, Array]:
-    """Return the distributions over features of the clusters, (Q, V), and of all rows together, (V,)."""
-    profiles = model.cluster_topics_ @ model.components_
-    return profiles, model.weights_ @ profiles
+class LabelTable(NamedTuple):
+    """Number of rows of each known label in each cluster."""
+
+    lines: list[tuple[str, int, list[int]]]  # label, its rows, its rows in each cluster
+    rand_index: float
+    n_left_out: int
 
 
-def clusters_of(subject: Subject) -> list[Cluster]:
-    """Return the clusters in their order."""
-    model = subject.model
-    profiles, common = profile_table(model)
-    sizes = np.bincount(subject.clusters, minlength=model.n_clusters)
-    largest = max(int(sizes.max()), 1)
+def cluster_cards(context: Context, quality: Summary | None) -> list[ClusterCard]:
+    """Return the clusters, with the features that distinguish each one."""
+    model = context.model
+    profiles = model.cluster_topics_ @ model.components_  # (Q, V)
+    overall = model.weights_ @ profiles  # (V,)
+    sizes = np.bincount(context.clusters, minlength=len(model.weights_))
     used = used_topics(model)
     return [
-        Cluster(
-            q,
-            int(sizes[q]),
-            percent(float(model.weights_[q])),
-            round(100 * int(sizes[q]) / largest),
-            number(float(model.cluster_overdispersion_[q])),
-            [cell(float(share)) for share in model.cluster_topics_[q]],
-            used[q],
-            # Ranked by p log(p / p_all): lift alone would list features that occur once.
-            _features(subject, profiles[q], common, profiles[q] * np.log(_ratio(profiles[q], common))),
+        ClusterCard(
+            number=q,
+            n_rows=int(sizes[q]),
+            weight=float(model.weights_[q]),
+            overdispersion=float(model.cluster_overdispersion_[q]),
+            certainty=None if quality is None else float(quality.certainty[q]),
+            shares=model.cluster_topics_[q].tolist(),
+            topics=used[q],
+            # Ranked by p log(p / p_all), because lift alone would favor features that occur once.
+            features=_leading_features(context, profile, overall, profile * np.log(_lift(profile, overall))),
         )
-        for q in range(model.n_clusters)
+        for q, profile in enumerate(profiles)
     ]
 
 
-def topics_of(subject: Subject) -> list[Topic]:
-    """Return the topics in their order."""
-    model = subject.model
-    common = profile_table(model)[1]
+def topic_cards(context: Context, quality: Summary | None) -> list[TopicCard]:
+    """Return the topics, with their most probable features."""
+    model = context.model
     shares, used = model.cluster_topics_, used_topics(model)
-    weights = model.weights_ @ shares
+    weights = model.weights_ @ shares  # (K,)
+    overall = weights @ model.components_  # (V,)
     return [
-        Topic(
-            k,
-            percent(float(weights[k])),
-            _features(subject, topic, common, topic),
-            [(int(q), whole_percent(float(shares[q, k]))) for q in np.argsort(-shares[:, k]) if k in used[q]],
+        TopicCard(
+            number=k,
+            weight=float(weights[k]),
+            coherence=None if quality is None else float(quality.npmi[k]),
+            clusters=[(int(q), float(shares[q, k])) for q in np.argsort(-shares[:, k]) if k in used[q]],
+            features=_leading_features(context, topic, overall, topic),
         )
         for k, topic in enumerate(model.components_)
     ]
 
 
 def used_topics(model: MMPCA) -> list[list[int]]:
-    """Return the topics that each cluster uses, the largest share first; at least one."""
+    """Return the topics that each cluster uses, largest share first; every cluster uses at least one."""
     shares = model.cluster_topics_
-    least = np.maximum(USED, model.weights_ @ shares - 1e-9)  # (K,); rounding must not part equal shares
+    least = np.maximum(MIN_SHARE, model.weights_ @ shares - 1e-9)  # (K,); tolerates rounding of equal shares
     order = np.argsort(-shares, axis=1, kind="stable")
     used = [[int(k) for k in order[q] if shares[q, k] >= least[k]] for q in range(len(shares))]
     return [topics or [int(order[q, 0])] for q, topics in enumerate(used)]
 
 
-def cell(share: float, *, told: str | None = None) -> Cell:
-    """Return a share as a cell of a heat map."""
-    return Cell(whole_percent(share) if told is None else told, share, min(SHADES - 1, int(share * SHADES)))
+def label_table(context: Context) -> LabelTable | None:
+    """Return the table of known labels and clusters, largest labels first; None without labels."""
+    if context.labels is None:
+        return None
+    names, codes = np.unique(np.array(context.labels, dtype=object), return_inverse=True)
+    table = np.zeros((len(names), len(context.model.weights_)), dtype=int)
+    np.add.at(table, (codes, context.clusters), 1)
+    totals = table.sum(axis=1)
+    order = np.argsort(-totals, kind="stable")[:MAX_LABELS]
+    lines = [(clean(names[c]), int(totals[c]), table[c].tolist()) for c in order]
+    return LabelTable(lines, float(adjusted_rand_score(codes, context.clusters)), len(names) - len(order))
 
 
-def _ratio(profile: Array, common: Array) -> Array:
-    """Return the lift of each feature, 1 where it never occurs; (V,)."""
-    is_known = (common > 0) & (profile > 0)
-    ratio: Array = np.divide(profile, common, out=np.ones_like(profile), where=is_known)
-    return ratio
+def _lift(profile: Array, overall: Array) -> Array:
+    """Return the lift of each feature, 1 for features that never occur; (V,)."""
+    lift: Array = np.divide(profile, overall, out=np.ones_like(profile), where=(overall > 0) & (profile > 0))
+    return lift
 
 
-def _features(subject: Subject, profile: Array, common: Array, score: Array) -> list[Feature]:
-    """Return the features with the best scores; profile, common, score: (V,)."""
-    top = np.argsort(-score, kind="stable")[:FEATURES_SHOWN]
-    top = top[score[top] > 0]
-    lifts = _ratio(profile, common)
-    longest = float(profile[top].max()) if top.size else 1.0
+def _leading_features(context: Context, profile: Array, overall: Array, score: Array) -> list[FeatureShare]:
+    """Return the features with the highest positive scores; profile, overall, score: (V,)."""
+    top = np.argsort(-score, kind="stable")[:N_FEATURES]
+    lift = _lift(profile, overall)
     return [
-        Feature(
-            shown(subject.feature_name(int(v))),
-            float(profile[v]),
-            percent(float(profile[v])),
-            float(lifts[v]),
-            f"{lifts[v]:.1f} {TIMES}",
-            round(100 * float(profile[v]) / longest),
-        )
-        for v in top
+        FeatureShare(clean(context.feature_name(v)), float(profile[v]), float(lift[v]))
+        for v in top[score[top] > 0].tolist()
     ]

@@ -1,4 +1,4 @@
-"""From results to one HTML file."""
+"""The page: one HTML file about a fitted model."""
 
 from __future__ import annotations
 
@@ -7,26 +7,23 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from mmpca.evaluation import summarize
 from mmpca.model import MMPCA
-from mmpca.model.archive import write_atomically
-from mmpca.report import origin
-from mmpca.report.clusters import clusters_of, topics_of
-from mmpca.report.confusion import confusion_of
-from mmpca.report.data import counts_of
-from mmpca.report.quality import quality_of
-from mmpca.report.rows import Margins, listed_rows, margins_of, telling_rows
-from mmpca.report.search import choice_of, curve_of
-from mmpca.report.subject import Subject, check_subject
-from mmpca.report.summary import checks_of, summary_of
-from mmpca.report.words import exact, shown
+from mmpca.report import fit, formatting
+from mmpca.report.clusters import cluster_cards, label_table, topic_cards
+from mmpca.report.context import Context, check_context
+from mmpca.report.rows import Margins, measure_margins, representative_rows, searchable_rows
 from mmpca.selection import MMPCASearch
+from mmpca.store import write_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+FILTERS = ("count", "decimals", "number", "percent", "shade", "signed", "whole_percent")
 
 
 def write_report(
@@ -40,34 +37,42 @@ def write_report(
     search: MMPCASearch | Mapping[str, ArrayLike] | None = None,
     title: str | None = None,
 ) -> Path:
-    """Write one self-contained HTML page about a fitted model.
+    """Write a self-contained HTML page about a fitted model.
 
-    The page needs no network and no other file. It shows at most 240 rows with their reasons, and its search box knows
-    at most about 5,000, evenly chosen; the page says so. Names and texts are cut and cannot become markup.
+    The page needs no network and no other files. It explains the clusters of at most 240 rows, and its search box
+    finds about 5,000 evenly spaced ones; the page says so if there are more. Names and texts from the data are
+    shortened and escaped.
 
     Parameters
     ----------
     model : MMPCA
         A fitted model.
     path : path
-        File to write, by custom with the ending ``.html``; an older one is replaced at a stroke.
+        File to write, usually ending in ``.html``. An existing file is replaced atomically.
     X : array-like, sparse matrix or data frame of shape (n_samples, n_features), optional
-        Rows to show: those that were fitted, or others, whose clusters are predicted.
+        Rows to show: the fitted ones, or new ones, whose clusters are then predicted.
     labels : sequence of length n_samples, optional
-        Known classes of the rows, for a table of classes and clusters.
+        Known class of each row, for a table of classes against clusters.
     texts : sequence of str, length n_samples, optional
-        What to show of a row.
+        Text to show with each row.
     row_names : sequence of str, length n_samples, optional
-        Names of the rows; by default their numbers.
+        Names of the rows; by default their indices.
     search : MMPCASearch or mapping, optional
-        The fitted search that the model comes from, or its `results_`.
+        The fitted search that chose the numbers of clusters and topics, or its `results_`.
     title : str, optional
         Heading of the page.
 
     Returns
     -------
     Path
-        The file.
+        The written file.
+
+    Raises
+    ------
+    ImportError
+        Jinja2 is not installed.
+    ValueError
+        X does not fit the model, or an argument does not have one entry for each row.
 
     Examples
     --------
@@ -82,67 +87,64 @@ def write_report(
     ...     page.read_text(encoding="utf-8").startswith("<!doctype html>")
     True
     """
-    environment = make_environment()  # before the work: it may be missing
-    subject = check_subject(model, X, labels=labels, texts=texts, row_names=row_names)
-    margins = margins_of(subject)
-    content = render(environment, "report.html", contents_of(subject, margins, search, title)).encode("utf-8")
-
-    def write(file: IO[bytes]) -> None:
-        file.write(content)
-
-    write_atomically(path, write)
+    environment = make_environment()  # first, because Jinja2 may be missing
+    context = check_context(model, X, labels=labels, texts=texts, row_names=row_names)
+    contents = report_contents(context, measure_margins(context), search, title)
+    write_text(path, render(environment, "report.html", contents))
     return Path(path)
 
 
-def contents_of(
-    subject: Subject, margins: Margins | None, search: Any, title: str | None, *, served: bool = False
+def report_contents(
+    context: Context, margins: Margins | None, search: Any, title: str | None, *, served: bool = False
 ) -> dict[str, Any]:
-    """Return what the template fills in; a page that is served need not list the rows, the server has them."""
-    rows = [] if margins is None else telling_rows(subject, margins)
-    choice, confusion = choice_of(search), confusion_of(subject)
-    clusters, quality = clusters_of(subject), quality_of(subject)
-    listed = [] if served else listed_rows(subject, margins, [row.place for row in rows])
+    """Return the variables of the report template; a served page leaves searching to the server."""
+    model = context.model
+    # Coherence compares features, so there must be two of them.
+    has_quality = context.X is not None and context.is_fitted_data and model.n_features_in_ > 1
+    quality = summarize(model, context.X) if has_quality else None
+    rows = [] if margins is None else representative_rows(context, margins)
+    choice, labels = fit.describe_choice(search), label_table(context)
+    clusters = cluster_cards(context, quality)
+    on_page = {row.number for row in rows}
     return {
         "title": heading(title),
         "served": served,
-        "model": subject.model,
-        "summary": summary_of(subject, margins, choice, confusion),
-        "checks": checks_of(subject) + ([] if quality is None else [quality.check]),
-        "quality": quality,
-        "counts": counts_of(subject),
+        "model": model,
+        "summary": fit.summary_sentences(context, margins, choice, labels),
+        "checks": fit.fit_checks(model, quality),
+        "counts": fit.describe_counts(context),
         "clusters": clusters,
-        "topics": topics_of(subject),
+        "topics": topic_cards(context, quality),
         "rows": rows,
-        "n_rows": subject.n_rows,
-        "confusion": confusion,
-        "curve": curve_of(subject.model),
+        "n_rows": context.n_rows,
+        "labels": labels,
+        "curve": fit.bound_curve(model),
         "choice": choice,
-        "parameters": origin.parameters_of(subject.model),
-        "versions": origin.versions(),
-        "paper": origin.PAPER,
-        "doi": origin.DOI,
-        "data": {"rows": listed, "topics": {cluster.number: cluster.topics for cluster in clusters}},
+        **fit.provenance(model),
+        "data": {
+            "rows": [] if served else searchable_rows(context, margins, on_page),
+            "topics": {cluster.number: cluster.topics for cluster in clusters},
+        },
     }
 
 
 def heading(title: str | None) -> str:
     """Return the heading of the page."""
-    return "Clusters of count data" if title is None else shown(title)
+    return "Clusters of count data" if title is None else formatting.clean(title)
 
 
 def render(environment: Environment, template: str, contents: Mapping[str, Any]) -> str:
-    """Return a page. Its policy lets a browser run this one script and fetch nothing."""
+    """Return a page whose content security policy lets browsers run its own script and load nothing else."""
     from markupsafe import Markup
 
     assert environment.loader is not None
     script = environment.loader.get_source(environment, "script.js")[0]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    page = environment.get_template(template)
-    return page.render(contents, script=Markup(script), script_hash=digest)
+    return environment.get_template(template).render(contents, script=Markup(script), script_hash=digest)
 
 
 def make_environment() -> Environment:
-    """Return the templates, which escape all that they are given."""
+    """Return a Jinja2 environment with the templates, which escape all values."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
@@ -154,6 +156,6 @@ def make_environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["exact"] = exact
+    environment.filters |= {name: getattr(formatting, name) for name in FILTERS}
     environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     return environment

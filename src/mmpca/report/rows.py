@@ -1,4 +1,4 @@
-"""Which rows to show for a cluster, and why they are in it."""
+"""Rows of the report, and the evidence for their clusters."""
 
 from __future__ import annotations
 
@@ -8,156 +8,116 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmpca.counts import as_counts
-from mmpca.model.explanation import Evidence, Explanation, explain, mixture_of
-from mmpca.report.subject import Subject, counts_for
-from mmpca.report.words import TEXT_LENGTH, nats, percent, shown
+from mmpca.model.explanation import Explanation
+from mmpca.report.context import Context
+from mmpca.report.formatting import TEXT_LENGTH, clean, percent
 
-EVIDENCE_SHOWN = 5
-MOST_EXPLAINED = 240  # rows on the page, which bounds its size for any number of clusters
-MOST_PER_CLUSTER = 5  # typical ones, and as many borderline ones
-MOST_LISTED = 5000  # rows that the search box knows
-LISTED_LENGTH = 60
-BLOCK = 2000
+N_EVIDENCE = 5  # features listed on each side
+MAX_EXPLAINED = 240  # rows on the page, which bounds its size for any number of clusters
+MAX_PER_CLUSTER = 5  # typical rows, and as many borderline ones
+MAX_SEARCHABLE = 5000
+SEARCH_NAME_LENGTH = 60
+BLOCK_SIZE = 2000
 
 
 class Margins(NamedTuple):
-    """How sure the cluster of each row is."""
+    """How certain the cluster of each row is."""
 
-    margin: NDArray[np.float64]  # (N,), nats ahead of the runner-up
+    margin: NDArray[np.float64]  # (N,), log-odds against the runner-up in nats
     probability: NDArray[np.float64]  # (N,)
     verdict: list[str]
 
 
-class Part(NamedTuple):
-    """A piece of evidence."""
-
-    name: str
-    occurrences: int
-    nats: float
-    told: str
-    width: int  # of its bar, per cent of the longest
-
-
 class Row(NamedTuple):
-    """A row with its reasons."""
+    """One row, with the evidence for its cluster if the report has the data."""
 
-    place: int  # in the data, from 0
+    number: int  # index in the data
     name: str
     text: str | None
     label: str | None
     cluster: int
-    kind: str  # "typical" or "borderline"
-    probability: str
-    verdict: str
-    margin: float
-    told_margin: str
-    runner_up: int | None
-    speak_for: list[Part]
-    speak_against: list[Part]
-    rest: list[tuple[str, str]]  # what all else says, in sum
-
-    @property
-    def distance(self) -> str:
-        """How far the row is ahead of the runner-up, or behind it."""
-        return f"{nats(abs(self.margin)).removeprefix('+')} nats {'ahead of' if self.margin >= 0 else 'behind'}"
+    kind: str  # "typical", "borderline" or "found"
+    why: Explanation | None
+    evidence: list[tuple[str, int, float]]  # feature, count, nats
 
 
-def margins_of(subject: Subject) -> Margins | None:
-    """Return how sure all rows are; None without rows."""
-    if subject.X is None:
+def measure_margins(context: Context) -> Margins | None:
+    """Return how certain the clusters of all rows are; None without data."""
+    if context.X is None:
         return None
-    margin, probability = np.empty(subject.n_rows), np.empty(subject.n_rows)
+    margin, probability = np.empty(context.n_rows), np.empty(context.n_rows)
     verdicts: list[str] = []
-    for start in range(0, subject.n_rows, BLOCK):  # explanations of all rows at once would take much memory
-        block = slice(start, start + BLOCK)
-        found = _explain(subject, np.arange(*block.indices(subject.n_rows)), n_features=0)
-        margin[block] = [why.margin for why in found]
-        probability[block] = [why.probability for why in found]
-        verdicts += [why.verdict for why in found]
+    for start in range(0, context.n_rows, BLOCK_SIZE):  # explaining all rows at once would take too much memory
+        block = np.arange(start, min(start + BLOCK_SIZE, context.n_rows))
+        explained = _explain(context, block, n_features=0)
+        margin[block] = [why.margin for why in explained]
+        probability[block] = [why.probability for why in explained]
+        verdicts += [why.verdict for why in explained]
     return Margins(margin, probability, verdicts)
 
 
-def rows_with_reasons(subject: Subject, numbers: Sequence[int], kind: str) -> list[Row]:
-    """Return rows, in this order, with why they are in their clusters, which is known only with the data."""
-    if not numbers:
+def explain_rows(context: Context, indices: Sequence[int], kind: str) -> list[Row]:
+    """Return rows in the given order, with the evidence for their clusters if the report has the data."""
+    if not indices:
         return []
-    if subject.X is None:
-        return [_row(subject, _unexplained(int(subject.clusters[i])), i, kind) for i in numbers]
-    reasons = _explain(subject, np.array(numbers, dtype=np.intp), n_features=EVIDENCE_SHOWN)
-    return [_row(subject, why, i, kind) for i, why in zip(numbers, reasons, strict=True)]
-
-
-def telling_rows(subject: Subject, margins: Margins) -> list[Row]:
-    """Return for each cluster its surest rows and its least sure ones."""
-    n_each = max(1, min(MOST_PER_CLUSTER, MOST_EXPLAINED // (2 * subject.model.n_clusters)))
-    typical: list[int] = []
-    borderline: list[int] = []
-    for q in range(subject.model.n_clusters):
-        members = np.flatnonzero(subject.clusters == q)
-        order = members[np.argsort(-margins.margin[members], kind="stable")].tolist()
-        sure = order[:n_each]
-        typical += sure
-        borderline += [i for i in order[::-1][:n_each] if i not in sure]
-    rows = rows_with_reasons(subject, typical, "typical") + rows_with_reasons(subject, borderline, "borderline")
-    return sorted(rows, key=lambda row: row.cluster)  # stable: typical before borderline
-
-
-def listed_rows(subject: Subject, margins: Margins | None, always: list[int]) -> list[list[Any]]:
-    """Return name, cluster, number and, if known, probability and verdict of the rows that the search box knows.
-
-    They are evenly chosen; `always` are rows that stand on the page anyhow, and only these have a number: to be linked.
-    """
-    n_listed = min(subject.n_rows, MOST_LISTED)
-    even = np.linspace(0, subject.n_rows - 1, n_listed).round().astype(int).tolist()
-    on_page = set(always)
-    listed = sorted({*even, *always})
+    if context.X is None:
+        explained: Sequence[Explanation | None] = [None] * len(indices)
+    else:
+        explained = _explain(context, np.array(indices, dtype=np.intp), n_features=N_EVIDENCE)
     return [
-        [shown(subject.row_name(i), LISTED_LENGTH), int(subject.clusters[i]), i if i in on_page else -1]
-        + ([] if margins is None else [percent(float(margins.probability[i])), margins.verdict[i]])
-        for i in listed
+        Row(
+            number=i,
+            name=clean(context.row_name(i)),
+            text=None if context.texts is None else clean(context.texts[i], TEXT_LENGTH),
+            label=None if context.labels is None else clean(context.labels[i]),
+            cluster=int(context.clusters[i]),
+            kind=kind,
+            why=why,
+            evidence=[] if why is None else _evidence(context, why),
+        )
+        for i, why in zip(indices, explained, strict=True)
     ]
 
 
-def _explain(subject: Subject, rows: NDArray[np.intp], n_features: int) -> list[Explanation]:
-    """Explain the clusters that the report gives to rows.
+def representative_rows(context: Context, margins: Margins) -> list[Row]:
+    """Return the most and the least certain rows of each cluster."""
+    n_each = max(1, min(MAX_PER_CLUSTER, MAX_EXPLAINED // (2 * len(context.model.weights_))))
+    typical: list[int] = []
+    borderline: list[int] = []
+    for q in range(len(context.model.weights_)):
+        members = np.flatnonzero(context.clusters == q)
+        order = members[np.argsort(-margins.margin[members], kind="stable")].tolist()
+        typical += order[:n_each]
+        borderline += order[n_each:][::-1][:n_each]
+    rows = explain_rows(context, typical, "typical") + explain_rows(context, borderline, "borderline")
+    return sorted(rows, key=lambda row: row.cluster)  # stable, so typical rows stay before borderline ones
 
-    The rows were checked at the door. `model.explain` would warn that they have no names, and to silence that would
-    change the warnings of all threads of a server.
+
+def searchable_rows(context: Context, margins: Margins | None, on_page: set[int]) -> list[list[Any]]:
+    """Return name, cluster, index and, if known, probability and verdict of the rows that the search box finds.
+
+    They are evenly spaced, plus the rows shown on the page. Only the latter can be linked to; the index of the others
+    is -1.
     """
-    assert subject.X is not None
-    counts = counts_for(subject.model, as_counts(subject.X[rows], empty_rows="allow"))
-    return explain(counts, mixture_of(subject.model), labels=subject.clusters[rows], n_features=n_features)
+    evenly_spaced = np.linspace(0, context.n_rows - 1, min(context.n_rows, MAX_SEARCHABLE)).round().astype(int)
+    return [
+        [clean(context.row_name(i), SEARCH_NAME_LENGTH), int(context.clusters[i]), i if i in on_page else -1]
+        + ([] if margins is None else [percent(float(margins.probability[i])), margins.verdict[i]])
+        for i in sorted({*evenly_spaced.tolist(), *on_page})
+    ]
 
 
-def _unexplained(cluster: int) -> Explanation:
-    """Return all that a model without data tells of a row."""
-    return Explanation(0, cluster, np.nan, "", None, np.inf, (), (), (), 0.0, 0.0)  # type: ignore[arg-type]
-
-
-def _row(subject: Subject, why: Explanation, i: int, kind: str) -> Row:
-    longest = max((abs(part.nats) for part in why.evidence_for + why.evidence_against), default=1.0)
-    return Row(
-        i,
-        shown(subject.row_name(i)),
-        None if subject.texts is None else shown(subject.texts[i], TEXT_LENGTH),
-        None if subject.labels is None else shown(subject.labels[i]),
-        why.cluster,
-        kind,
-        percent(why.probability) if why.verdict else "",
-        why.verdict,
-        why.margin if np.isfinite(why.margin) else 0.0,
-        nats(why.margin),
-        why.runner_up,
-        _parts(why.evidence_for, longest),
-        _parts(why.evidence_against, longest),
-        [("all other features", nats(why.from_others)), ("sizes of the clusters", nats(why.from_sizes))],
+def _explain(context: Context, indices: NDArray[np.intp], n_features: int) -> list[Explanation]:
+    """Explain the clusters that the report shows for some rows."""
+    assert context.X is not None
+    return context.model.explain(
+        context.X[indices], labels=context.clusters[indices], n_features=n_features, gains=False
     )
 
 
-def _parts(found: Sequence[Evidence], longest: float) -> list[Part]:
-    """Return evidence with bars, the longest of which stands for so many nats."""
+def _evidence(context: Context, why: Explanation) -> list[tuple[str, int, float]]:
+    """Return the listed features with their names, strongest first, those for the cluster before those against it."""
     return [
-        Part(shown(part.name), part.occurrences, part.nats, nats(part.nats), round(100 * abs(part.nats) / longest))
-        for part in found
+        (clean(context.feature_name(part.feature)), part.occurrences, part.nats)
+        for part in why.evidence_for + why.evidence_against
     ]

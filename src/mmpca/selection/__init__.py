@@ -1,4 +1,4 @@
-"""Which number of clusters and topics: a grid of fits, criteria to compare them, and reasons in words."""
+"""Choose the numbers of clusters and topics: a grid of fits, criteria, and a description of the choice."""
 
 from mmpca.selection.criteria import CRITERIA
 from mmpca.selection.estimator import MMPCASearch

@@ -1,11 +1,12 @@
-"""The grid of (Q, K) as a scikit-learn estimator."""
+"""The search over a grid of (Q, K) as a scikit-learn estimator."""
 
 from __future__ import annotations
 
-import logging
+import hashlib
 import os
-import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
+from importlib.metadata import version
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -15,94 +16,112 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mmpca.counts import Counts
-from mmpca.errors import InterruptedSearchWarning
+from mmpca.errors import InterruptedSearchWarning, warn
 from mmpca.model import MMPCA
-from mmpca.model.messages import be_heard
+from mmpca.monitor import Callback, Monitor
+from mmpca.parameters import N_JOBS, VERBOSE, Rule, check_parameters, either, integer, is_integer, one_of
 from mmpca.selection import criteria
-from mmpca.selection.cells import Options, Topics
-from mmpca.selection.checks import check_grid, check_search
-from mmpca.selection.grid import Grid, GridFit, GridProgress
-from mmpca.selection.reasons import sentence
-from mmpca.selection.store import Store, fingerprint
+from mmpca.selection.grid import CellOptions, Grid, GridFit
+from mmpca.store import Store
 
 Array = NDArray[np.float64]
 
-logger = logging.getLogger("mmpca")
-
 AUTO_FOLDS = 5
-RESAMPLED_SHARE = 0.8  # of the rows, drawn without replacement
+RESAMPLED_SHARE = 0.8  # share of the rows in a resample, drawn without replacement
+SCHEMA = 3  # of a store's parts
+EXPLAIN = {
+    "schema": "it was written by another version of mmpca",
+    "mmpca": "it was written by another version of mmpca, whose results may differ",
+    "data": "its counts differ from these (for texts, check that the same words are counted)",
+    "seed": "its random_state (--seed) differs; to resume a search, use the same number each time",
+}
+# The models check the parameters that they share with the search.
+RULES = {
+    "criterion": one_of(*criteria.CRITERIA),
+    "n_init": either(one_of("auto"), integer(1)),
+    "n_folds": either(one_of("auto"), Rule(lambda value: is_integer(value, 0) and value != 1, "0 or at least 2")),
+    "n_resamples": integer(0),
+    "n_jobs": N_JOBS,
+    "store": Rule(lambda value: value is None or isinstance(value, str | os.PathLike), "a folder or None"),
+    "verbose": VERBOSE,
+}
 
 
 class MMPCASearch(ClusterMixin, BaseEstimator):
-    """Choice of the numbers of clusters and topics, on a grid.
+    """Search for the numbers of clusters and topics on a grid.
 
-    Topics are learned once for each number of topics. Each cell is fitted from starts of its own and from the clusters
-    of its neighbours, split or merged, and the best is kept.
+    Topics are learned once for each number of topics. Each cell of the grid, a number of clusters and a number of
+    topics, is fitted from its own starts and from the clusters of its neighbors, split or merged; the best fit is
+    kept.
 
     Parameters
     ----------
     n_clusters : iterable of int, default=range(2, 9)
-        Numbers of clusters to try, ascending; values may be skipped.
+        Numbers of clusters to try, in ascending order; gaps are allowed.
     n_topics : iterable of int, default=range(2, 6)
-        Numbers of topics to try, ascending.
+        Numbers of topics to try, in ascending order.
     criterion : {"predictive", "icl"}, default="predictive"
-        What decides, larger is better: "predictive" takes the number of topics that predicts held-out counts best,
-        and for it the number of clusters with the best bound after a price for their parameters; "icl" is that of the
-        paper. `results_` has both, the first where counts were predicted.
+        Criterion that chooses the cell; larger is better. "predictive" chooses the number of topics that predicts
+        held-out counts best, and at this number of topics the number of clusters with the best penalized bound. "icl"
+        is the criterion of the paper. `results_` holds both, "predictive" only if counts were held out.
     n_init : int or "auto", default="auto"
-        Fresh starts of each cell; by default at most 4, no more when 2 in a row are no better.
+        Number of fresh starts of each cell. "auto" makes at most 4, and stops after 2 in a row without progress.
     topic_prior : float, default=1.0
-        As in `MMPCA`.
+        As in :class:`~mmpca.MMPCA`.
     stabilize : {None, "sqrt"}, default=None
-        As in `MMPCA`.
+        As in :class:`~mmpca.MMPCA`.
     max_epochs : int, default=200
-        As in `MMPCA`.
+        As in :class:`~mmpca.MMPCA`.
     tol : float, default=1e-10
-        As in `MMPCA`.
+        As in :class:`~mmpca.MMPCA`.
     n_folds : int or "auto", default="auto"
-        Parts of the counts, each predicted from the others, by which numbers of topics are compared. "auto" is 5 for
-        the criterion "predictive", and 0, no prediction at all, for "icl".
+        Number of folds of the counts, each predicted from the others, that compare numbers of topics. "auto" means 5
+        for the criterion "predictive", and 0, no prediction, for "icl".
     n_resamples : int, default=0
-        Searches of the whole grid on random four fifths of the rows, to see how often each cell wins.
+        Number of times to repeat the whole search on a random 80% of the rows, to see how often each cell wins.
     n_jobs : int or None, default=None
-        Cells fitted at a time, through joblib: by default in processes, or wherever
-        :func:`joblib.parallel_config` says. With a Dask client, ``with joblib.parallel_config("dask"):
-        search.fit(X)`` fits the cells on its cluster, all workers at a time: the counts are sent once for each of the
-        three stages (topics, cells, neighbours), and only this process writes to `store`. The result does not depend
-        on any of this.
+        Number of cells fitted in parallel by joblib: in processes, or on the backend chosen by
+        :func:`joblib.parallel_config`. With a Dask client, ``with joblib.parallel_config("dask"): search.fit(X)`` fits
+        the cells on its cluster; the counts are sent once for each of the three stages, and only this process writes
+        to `store`. The results do not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Seed of topics, splits and starts. With `store`, give a number, so that a second run can go on.
+        Seed of the topics, folds and starts. Resuming from a `store` requires the same number.
     store : path or None, default=None
-        Folder in which finished cells are kept. A second run with the same data and options goes on where the first
-        was interrupted or killed, and finds the same; other data or options are refused.
+        Folder that keeps the finished cells. A second run with the same data and options resumes where the first was
+        interrupted or killed, and gives the same results.
     verbose : int, default=0
-        1 reports progress through the logger "mmpca".
+        1 reports progress to the logger "mmpca".
 
     Attributes
     ----------
     results_ : dict of ndarray
         One entry for each cell: `n_clusters`, `n_topics`, `bound`, `icl`, `cluster_score`, `n_epochs`, `converged`,
-        `kind` and `seed` of the start it came from, and `seconds`; where counts were predicted, `held_out` (mean
-        log-likelihood of a held-out count with as many topics), `predictive` and `predictive_error` (the standard
-        error of what the number of topics loses against the best one, in nats); with `n_resamples` `wins`, the share
-        of resamples that it won. ``pandas.DataFrame(search.results_)`` makes a table of it.
+        `kind` and `seed` of the best start, and `seconds`. If counts were held out, also `held_out` (mean
+        log-likelihood of a held-out count), `predictive`, and `predictive_error` (standard error of the loss of this
+        number of topics against the best one, in nats). With `n_resamples`, also `wins` (share of the resamples that
+        the cell won). ``pandas.DataFrame(search.results_)`` turns it into a table.
     best_params_ : dict
         `n_clusters` and `n_topics` of the best cell.
     best_score_ : float
-        Its criterion.
+        Criterion of the best cell.
     best_estimator_ : MMPCA
-        Its model.
+        Model of the best cell.
     runner_up_ : dict or None
         `n_clusters` and `n_topics` of the second best cell.
     gap_ : float
-        How far behind that is, in nats.
+        Difference between the criteria of the best and the second best cell, in nats.
     reason_ : str
-        The choice in words.
+        The choice, and the strength of the evidence, in words.
     labels_ : ndarray of int32, shape (n_samples,)
         Labels of the best cell.
     n_features_in_ : int
+        Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where X had them.
+        Names of the features, if X has names.
+
+    See Also
+    --------
+    mmpca.MMPCA : The model of a single cell.
 
     Examples
     --------
@@ -156,119 +175,134 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         self.store = store
         self.verbose = verbose
 
-    def fit(self, X: Any, y: object = None, *, callback: Callable[[GridProgress], object] | None = None) -> Self:
-        """Fit all cells of the grid and choose one.
+    # --- fitting ------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: object = None, *, callback: Callback | None = None) -> Self:
+        """Fit all cells of the grid and choose the best.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-            Non-negative whole numbers, no row without any.
-        y : ignored
+            Counts: non-negative whole numbers; no row may be empty.
+        y : None
+            Ignored.
         callback : callable, optional
-            Called with a `GridProgress` after each part.
+            Called with a :class:`~mmpca.monitor.Progress` at the beginning of each stage ("topics", "cells",
+            "neighbors", "resamples") and after each of its steps. If it returns a true value, the search stops and
+            keeps the finished cells, as it does after Ctrl-C.
 
         Returns
         -------
-        self
+        self : MMPCASearch
+            The fitted search.
+
+        Raises
+        ------
+        StoreError
+            If the folder `store` cannot be written to, or belongs to a search with other data or options.
+
+        Warns
+        -----
+        InterruptedSearchWarning
+            If the search was interrupted; the finished cells are compared.
         """
-        grids = check_grid(self.n_clusters, "n_clusters"), check_grid(self.n_topics, "n_topics")
-        check_search(self.get_params(deep=False))
-        template = self._template(grids[0][-1], grids[1][-1])
-        rows = template.checked_counts(X)
+        n_clusters, n_topics = _check_grid(self.n_clusters, "n_clusters"), _check_grid(self.n_topics, "n_topics")
+        self._check_parameters()
+        rows = self._model(n_clusters[-1], n_topics[-1]).checked_counts(X)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        options = self._options(seed)
-        store = Store(self.store)
-        grid = Grid(rows, *grids, options, store)
-        store.open(self._belonging(rows, options))
-        found = grid.fit(self.n_jobs, self._watch(callback))
+        monitor = Monitor(callback, verbose=self.verbose)
+        grid = Grid(rows, n_clusters, n_topics, self._options(seed), self._store(rows, seed))
+        found = grid.fit(self.n_jobs, monitor)
         results = self._results(found, rows)
         if self.n_resamples and found.is_complete:
-            results["wins"] = self._wins(grid, results)
-        self._choose(results, found, X, (rows.n_rows, rows.n_features))
+            results["wins"] = self._wins(grid, results, monitor)
+        self._set_best(results, found, X, rows)
+        monitor.end()
         if not found.is_complete:
-            n_cells = len(grids[0]) * len(grids[1])
-            warnings.warn(
-                f"The search was interrupted: {len(found.cells)} of {n_cells} cells are compared, and their neighbours "
-                "have not improved all of them.",
+            n_cells = len(n_clusters) * len(n_topics)
+            warn(
+                f"The search was interrupted. {len(found.cells)} of {n_cells} cells are compared, and not all of them "
+                "were improved from their neighbors.",
                 InterruptedSearchWarning,
-                stacklevel=2,
             )
         return self
 
-    def _template(self, n_clusters: int, n_topics: int, **parameters: Any) -> MMPCA:
-        """Return a model with the common parameters."""
-        common = {name: getattr(self, name) for name in ("topic_prior", "stabilize", "max_epochs", "tol")}
-        return MMPCA(n_clusters, n_topics, **common, **parameters)
+    def _check_parameters(self) -> None:
+        check_parameters(self.get_params(deep=False), RULES)
+        if self.criterion == "predictive" and not isinstance(self.n_folds, str) and self.n_folds == 0:
+            raise ValueError(
+                'n_folds must be at least 2 for criterion="predictive", which predicts held-out counts, but it is 0. '
+                'Use n_folds="auto", or criterion="icl".'
+            )
 
-    def _options(self, seed: int) -> Options:
-        """Return what all cells have in common."""
+    def _model(self, n_clusters: int, n_topics: int, **parameters: Any) -> MMPCA:
+        """Return an unfitted model with the parameters that all cells share."""
+        shared = {name: getattr(self, name) for name in ("topic_prior", "stabilize", "max_epochs", "tol")}
+        return MMPCA(n_clusters, n_topics, **shared, **parameters)
+
+    def _options(self, seed: int) -> CellOptions:
+        """Return the options that all cells share."""
         n_init = None if isinstance(self.n_init, str) else int(self.n_init)
         auto_folds = AUTO_FOLDS if self.criterion == "predictive" else 0
         n_folds = auto_folds if isinstance(self.n_folds, str) else int(self.n_folds)
-        return Options(seed, float(self.topic_prior), n_init, int(self.max_epochs), float(self.tol), n_folds)
+        return CellOptions(seed, float(self.topic_prior), n_init, int(self.max_epochs), float(self.tol), n_folds)
 
-    def _belonging(self, rows: Counts, options: Options) -> dict[str, Any]:
-        """Return what a store has to agree in."""
-        return {"stabilize": self.stabilize, "data": fingerprint(rows)} | options._asdict()
-
-    def _watch(self, callback: Callable[[GridProgress], object] | None) -> Callable[[GridProgress], object] | None:
-        """Return the callback, reporting on the way where asked to."""
-        if not self.verbose:
-            return callback
-        be_heard()
-
-        def watch(progress: GridProgress) -> object:
-            logger.info("%s: %d of %d parts, %.0f s left", *progress)
-            return callback(progress) if callback is not None else None
-
-        return watch
+    def _store(self, rows: Counts, seed: int, subfolder: str = "") -> Store:
+        """Return the store, opened for these rows."""
+        store = Store(None if self.store is None else os.path.join(self.store, subfolder), "search")
+        identity = {"schema": SCHEMA, "mmpca": version("mmpca"), "stabilize": self.stabilize}
+        store.open(identity | {"data": _fingerprint(rows)} | self._options(seed)._asdict(), EXPLAIN)
+        return store
 
     def _results(self, found: GridFit, rows: Counts) -> dict[str, NDArray[Any]]:
-        """Return a table of the cells, by topics and then clusters."""
+        """Return the table of cells, ordered by topics and then clusters."""
         keys = sorted(found.cells, key=lambda key: key[::-1])
         cells = [found.cells[key] for key in keys]
         q, k = np.array(keys, dtype=np.int64).T
-        sizes = criteria.Sizes(
-            rows.n_rows, int((rows.column_totals() > 0).sum()), int(rows.data.sum(dtype=np.int64))
-        )  # fmt: skip
+        n_features, n_counts = int((rows.column_totals() > 0).sum()), int(rows.data.sum(dtype=np.int64))
         bounds = np.array([cell.bound for cell in cells])
-        score = criteria.cluster_score(bounds, q, k, sizes)
+        score = criteria.cluster_score(bounds, q, k, rows.n_rows)
         results: dict[str, NDArray[Any]] = {
             "n_clusters": q,
             "n_topics": k,
             "bound": bounds,
-            "icl": criteria.icl(bounds, q, k, sizes),
+            "icl": criteria.icl(bounds, q, k, n_samples=rows.n_rows, n_features=n_features),
             "cluster_score": score,
         }
-        results |= _predictions(found.topics, score, k, sizes)
+        topics = {n_topics: found.topics[n_topics] for n_topics in np.unique(k).tolist()}
+        n_predicted = next(iter(topics.values())).n_predicted  # the same rows for every number of topics
+        if n_predicted:
+            predicted = {n_topics: fit.predicted for n_topics, fit in topics.items()}
+            results |= criteria.predictions(predicted, n_predicted, score, k, n_counts)
         return results | {
             name: np.array([getattr(cell, name) for cell in cells])
             for name in ("n_epochs", "converged", "kind", "seed", "seconds")
         }
 
-    def _wins(self, grid: Grid, results: dict[str, NDArray[Any]]) -> Array:
-        """Return the share of resamples that each cell wins, (C,)."""
-        wins = np.zeros(len(results["bound"]))
+    def _wins(self, grid: Grid, results: dict[str, NDArray[Any]], monitor: Monitor) -> Array:
+        """Return the share of the resamples that each cell wins, (C,)."""
+        wins, n_rows, seed = np.zeros(len(results["bound"])), grid.rows.n_rows, grid.options.seed
+        n_taken = max(grid.n_clusters[-1], round(RESAMPLED_SHARE * n_rows))
+        monitor.begin("resamples", "searching again on parts of the rows", self.n_resamples)
         for number in range(self.n_resamples):
-            seeds = np.random.SeedSequence([grid.options.seed, number])
-            n_taken = max(grid.n_clusters[-1], round(RESAMPLED_SHARE * grid.rows.n_rows))
-            taken = np.sort(np.random.default_rng(seeds).permutation(grid.rows.n_rows)[:n_taken])
-            folder = None if grid.store.folder is None else grid.store.folder / f"resample-{number}"
-            again = grid._replace(rows=grid.rows.take(taken), store=Store(folder))
-            again.store.open(self._belonging(again.rows, grid.options))
-            found = again.fit(self.n_jobs)
-            if not found.is_complete:
-                warnings.warn(
-                    f"The resamples were interrupted: wins are those of {number} of them.",
+            rng = np.random.default_rng(np.random.SeedSequence([seed, number]))
+            rows = grid.rows.take(np.sort(rng.permutation(n_rows)[:n_taken]))
+            again = grid._replace(rows=rows, store=self._store(rows, seed, f"resample-{number}"))
+            found = again.fit(self.n_jobs, Monitor())
+            if found.is_complete:
+                winner = self._results(found, rows)[self.criterion].argmax()  # the same cells in the same order
+                wins[winner] += 1
+                monitor.step()
+            if (not found.is_complete or monitor.is_stopped) and wins.sum() < self.n_resamples:
+                warn(
+                    f"The search was interrupted: `wins` is based on {wins.sum():.0f} of {self.n_resamples} resamples.",
                     InterruptedSearchWarning,
-                    stacklevel=3,
                 )
                 break
-            wins[self._results(found, again.rows)[self.criterion].argmax()] += 1  # the same cells in the same order
         return wins / max(1.0, wins.sum())
 
-    def _choose(self, results: dict[str, NDArray[Any]], found: GridFit, X: Any, most: tuple[int, int]) -> None:
-        """Set the fitted attributes; `most` are the numbers of clusters and topics that there can be."""
+    def _set_best(self, results: dict[str, NDArray[Any]], found: GridFit, X: Any, rows: Counts) -> None:
+        """Set the fitted attributes."""
         score = results[self.criterion]
         order = np.argsort(-score, kind="stable")
         pairs = [
@@ -276,31 +310,66 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         ]
         q, k = pairs[0]["n_clusters"], pairs[0]["n_topics"]
         start = {"topics": found.topics[k].beta, "start": found.cells[q, k].labels}
-        self.best_estimator_ = self._template(q, k, **start, random_state=0).fit(X)
+        self.best_estimator_ = self._model(q, k, **start, random_state=0).fit(X)
         self.results_, self.best_params_, self.best_score_ = results, pairs[0], float(score[order[0]])
         self.runner_up_ = pairs[1] if len(pairs) > 1 else None
         self.gap_ = float(score[order[0]] - score[order[1]]) if len(pairs) > 1 else np.inf
-        self.reason_ = sentence(results, self.criterion, most)
+        self.reason_ = criteria.reason(results, self.criterion, (rows.n_rows, rows.n_features))
         self.labels_ = self.best_estimator_.labels_
         self.n_features_in_ = self.best_estimator_.n_features_in_
-        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        self.__dict__.pop("feature_names_in_", None)  # from an earlier fit
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
 
     # --- the best model -----------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> NDArray[np.int32]:
-        """Return the most probable cluster of each row under the best model."""
+        """Return the most probable cluster of each row under the best model.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Counts.
+
+        Returns
+        -------
+        labels : ndarray of int32, shape (n_samples,)
+            Cluster of each row.
+        """
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
 
     def predict_proba(self, X: Any) -> Array:
-        """Return the probability of each cluster for each row under the best model."""
+        """Return the probability of each cluster for each row under the best model.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Counts.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_clusters)
+            Rows sum to one.
+        """
         check_is_fitted(self)
         return self.best_estimator_.predict_proba(X)
 
     def score(self, X: Any, y: object = None) -> float:
-        """Return the mean log-likelihood of the rows under the best model; larger is better."""
+        """Return the mean log-likelihood of the rows under the best model; larger is better.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Counts.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        score : float
+            Mean log-likelihood of a row.
+        """
         check_is_fitted(self)
         return self.best_estimator_.score(X)
 
@@ -311,20 +380,29 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         return tags
 
 
-def _predictions(
-    topics: Mapping[int, Topics], score: Array, n_topics: NDArray[np.int64], sizes: criteria.Sizes
-) -> dict[str, Array]:
-    """Return the columns that held-out counts make, if there are any."""
-    known = {k: found for k, found in topics.items() if k in n_topics and found.n_predicted}
-    if not known:
-        return {}
-    # The same rows for all K, and of large data a part of them: in nats of all counts.
-    n_predicted = next(iter(known.values())).n_predicted
-    mean = {k: float(found.predicted.sum()) / n_predicted for k, found in known.items()}
-    error = criteria.predictive_error({k: found.predicted for k, found in known.items()})
-    held_out = np.array([mean[k] for k in n_topics.tolist()])
-    return {
-        "held_out": held_out,
-        "predictive": criteria.predictive(score, n_topics, held_out, sizes),
-        "predictive_error": np.array([sizes.n_counts / n_predicted * error[k] for k in n_topics.tolist()]),
-    }
+def _check_grid(values: Any, name: str) -> tuple[int, ...]:
+    """Return the numbers to try as a tuple; raise ValueError unless they are whole, at least 1 and ascending."""
+    try:
+        numbers: list[Any] = [values] if is_integer(values, 0) else list(values)
+    except TypeError:
+        numbers = []
+    if not numbers:
+        raise ValueError(f"{name} must list numbers to try, such as range(2, 9) or [2, 4, 8], but it is {values!r}.")
+    for number in numbers:
+        if not is_integer(number, 1):
+            raise ValueError(f"{name} must list whole numbers of at least 1, but it contains {number!r}.")
+    for number, following in pairwise(numbers):
+        if following <= number:
+            raise ValueError(
+                f"{name} must be ascending without duplicates, but {following} comes after {number}. "
+                f"Use sorted(set({name}))."
+            )
+    return tuple(int(number) for number in numbers)
+
+
+def _fingerprint(rows: Counts) -> str:
+    """Return a checksum of counts."""
+    digest = hashlib.sha256(repr((rows.n_rows, rows.n_features)).encode())
+    for array in (rows.indptr, rows.indices, rows.data):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()

@@ -1,34 +1,29 @@
 """Draw counts from a mixture of multinomial PCA.
 
-A row is drawn token by token: a topic from the mixture of the row's cluster, then a feature from that topic.
-Summed over tokens this is the multinomial of the model. Its cost grows with the number of tokens, where a
-multinomial per row would cost one binomial for each of the n_samples x n_features cells.
+A row is drawn token by token: a topic from the mixture of the row's cluster, then a feature from that topic. Summed
+over tokens, this is the multinomial of the model. The cost grows with the number of tokens, whereas drawing a
+multinomial per row would take one binomial draw for each of the n_samples x n_features cells. Only very long rows are
+cheaper to draw as multinomials, and are drawn that way.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from mmpca.simulate.checks import (
-    RandomState,
-    as_generator,
-    check_distributions,
-    check_feature_names,
-    check_lengths,
-    check_positive_integer,
-    check_probability,
-    check_weights,
-)
+from mmpca.parameters import check_parameters, integer, real
 
-# Bounds the memory for tokens to some 50 MB; the data drawn do not depend on it.
-_TOKENS_PER_CHUNK = 2**20
+RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
+
+_SUM_TOLERANCE = 1e-6  # accepts rows of float32 probabilities, but not unnormalized ones
+_TOKENS_PER_CHUNK = 2**20  # limits the memory for tokens to about 50 MB; the data do not depend on it
+_MAX_TOKENS = 2**20  # of a row that is drawn token by token; the data do depend on it
 
 
 class Simulation(NamedTuple):
-    """Counts with the truth that they were drawn from.
+    """Simulated counts with their true clusters and parameters.
 
     Attributes
     ----------
@@ -39,11 +34,11 @@ class Simulation(NamedTuple):
     topics : ndarray of shape (n_topics, n_features)
         The distribution of each topic over the features (the paper's beta).
     cluster_topics : ndarray of shape (n_clusters, n_topics)
-        The distribution of each cluster over the topics before the noise (the paper's theta).
+        The distribution of each cluster over the topics, before noise (the paper's theta).
     weights : ndarray of shape (n_clusters,)
         The probability of each cluster (the paper's pi).
     noise : float
-        The probability that the topic of a token is uniform (the paper's epsilon).
+        The probability that a token's topic is drawn uniformly (the paper's epsilon).
     feature_names : ndarray of str, shape (n_features,)
         A name for each column of `X`.
     """
@@ -82,14 +77,14 @@ def simulate_mmpca(
     cluster_topics : array-like of shape (n_clusters, n_topics)
         The distribution of each cluster over the topics; rows sum to one.
     weights : array-like of shape (n_clusters,), default=None
-        Relative frequencies of the clusters: non-negative, divided by their sum. None is uniform. A cluster
-        with a small weight may get no row.
+        Relative frequencies of the clusters: non-negative, divided by their sum. None means uniform. A cluster with a
+        small weight may get no rows.
     lengths : int or array-like of int, shape (n_samples,), default=250
         The total count of each row, at least one.
     noise : float, default=0.0
-        The probability that the topic of a token is uniform over the topics instead of the cluster's.
+        The probability that a token's topic is drawn uniformly instead of from its cluster.
     feature_names : array-like of str, shape (n_features,), default=None
-        Names of the columns. None is x0, x1, ...
+        Names of the columns. None means x0, x1, ...
     random_state : int, Generator, RandomState or None, default=None
         The same integer gives the same data.
 
@@ -100,8 +95,8 @@ def simulate_mmpca(
 
     Notes
     -----
-    Time grows with the total count, and so does memory: about twice that of `X`, plus some 50 bytes for each
-    token of the longest row. The size n_samples x n_features does not matter.
+    Time and memory grow with the total count, not with n_samples x n_features; a row of more than a million counts
+    takes time and memory for its features instead. Memory is about twice that of `X`, plus 50 MB at most.
 
     Examples
     --------
@@ -115,25 +110,24 @@ def simulate_mmpca(
            [2, 6, 0, 0],
            [4, 4, 0, 0]])
     """
-    n_samples = check_positive_integer(n_samples, name="n_samples")
-    topics = check_distributions(topics, name="topics", axes="(n_topics, n_features)")
-    cluster_topics = check_distributions(cluster_topics, name="cluster_topics", axes="(n_clusters, n_topics)")
+    check_parameters({"n_samples": n_samples, "noise": noise}, {"n_samples": integer(1), "noise": real(0, 1)})
+    topics = _check_distributions(topics, name="topics", axes="(n_topics, n_features)")
+    cluster_topics = _check_distributions(cluster_topics, name="cluster_topics", axes="(n_clusters, n_topics)")
     n_topics, n_features = topics.shape
     if cluster_topics.shape[1] != n_topics:
         raise ValueError(
-            f"cluster_topics must have one column for each of the {n_topics} rows of topics, got shape "
-            f"{cluster_topics.shape}. Both need the same topics; transpose the one that is turned."
+            f"cluster_topics must have one column for each of the {n_topics} rows of topics, but its shape is "
+            f"{cluster_topics.shape}. Transpose one of them, or use the same topics in both."
         )
-    weights = check_weights(weights, len(cluster_topics))
-    lengths = check_lengths(lengths, n_samples)
-    noise = check_probability(noise, name="noise")
-    feature_names = check_feature_names(feature_names, n_features)
+    weights = _check_weights(weights, len(cluster_topics))
+    lengths = _check_lengths(lengths, n_samples)
+    feature_names = _check_feature_names(feature_names, n_features)
     rng = as_generator(random_state)
 
     labels = np.searchsorted(_cumulative(weights), rng.random(n_samples), side="right").astype(np.int64)
     noisy_topics = (1 - noise) * cluster_topics + noise / n_topics
     X = draw_counts(rng, labels, lengths, topics, noisy_topics)
-    return Simulation(X, labels, topics, cluster_topics, weights, noise, feature_names)
+    return Simulation(X, labels, topics, cluster_topics, weights, float(noise), feature_names)
 
 
 def draw_counts(
@@ -144,27 +138,29 @@ def draw_counts(
     cluster_topics: npt.NDArray[np.float64],
     tokens_per_chunk: int = _TOKENS_PER_CHUNK,
 ) -> sparse.csr_array:
-    """Draw the counts of rows whose clusters and totals are known.
+    """Draw the counts of rows with known clusters and totals, (N, V).
 
-    Parameters
-    ----------
-    rng : Generator
-    labels, lengths : ndarray of int64, shape (n_samples,)
-    topics : ndarray of shape (n_topics, n_features)
-    cluster_topics : ndarray of shape (n_clusters, n_topics)
-    tokens_per_chunk : int
-        How many tokens to draw at a time, about. It bounds memory and does not change the result.
-
-    Returns
-    -------
-    csr_array of int64, shape (n_samples, n_features)
+    labels, lengths: (N,); topics: (K, V); cluster_topics: (Q, K). About `tokens_per_chunk` tokens are drawn at a time,
+    which limits memory and does not change the result.
     """
     topic_cdf, mixture_cdf = _cumulative(topics), _cumulative(cluster_topics)
-    chunks = [
-        _draw_chunk(rng, labels[rows], lengths[rows], topic_cdf, mixture_cdf)
-        for rows in _row_chunks(lengths, tokens_per_chunk)
-    ]
+    chunks = []
+    for rows in _row_chunks(lengths, tokens_per_chunk):
+        if lengths[rows.start] > _MAX_TOKENS:
+            chunks.append(_draw_long_row(rng, int(lengths[rows.start]), cluster_topics[labels[rows.start]] @ topics))
+        else:
+            chunks.append(_draw_chunk(rng, labels[rows], lengths[rows], topic_cdf, mixture_cdf))
     return chunks[0] if len(chunks) == 1 else sparse.vstack(chunks, format="csr")
+
+
+def _draw_long_row(rng: np.random.Generator, length: int, profile: npt.NDArray[np.float64]) -> sparse.csr_array:
+    """Draw a row of many counts as one multinomial, (1, V)."""
+    # Without the features of probability zero: NumPy gives what rounding leaves over to the last feature.
+    possible = np.flatnonzero(profile)
+    counts = rng.multinomial(length, profile[possible] / profile.sum())
+    drawn = np.flatnonzero(counts)
+    indices = possible[drawn].astype(np.int32)
+    return sparse.csr_array((counts[drawn], indices, [0, len(drawn)]), shape=(1, len(profile)))
 
 
 def _draw_chunk(
@@ -174,9 +170,9 @@ def _draw_chunk(
     topic_cdf: npt.NDArray[np.float64],
     mixture_cdf: npt.NDArray[np.float64],
 ) -> sparse.csr_array:
-    """Draw all tokens of some rows and count them."""
+    """Draw the tokens of some rows and count them."""
     features = _draw_tokens(rng, labels, lengths, topic_cdf, mixture_cdf)
-    # SciPy gives both index arrays the larger type of the two, so keep this one small too.
+    # SciPy converts both index arrays to the larger of their types, so keep this one small as well.
     index_type = np.dtype("int32" if len(features) < 2**31 else "int64")
     indptr = np.zeros(len(lengths) + 1, dtype=index_type)
     np.cumsum(lengths, out=indptr[1:])
@@ -194,7 +190,7 @@ def _draw_tokens(
     mixture_cdf: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.int32]:
     """Draw the feature of each token, row after row, by inverting the distribution functions."""
-    # Two numbers for each token, side by side: the stream is used in row order, whatever the chunks.
+    # Two numbers per token, side by side: the random stream is used in row order, whatever the chunks.
     uniform = rng.random((lengths.sum(), 2))
     for_topic, for_feature = uniform[:, 0], uniform[:, 1]
     features = np.empty(len(uniform), dtype=np.int32)
@@ -207,19 +203,118 @@ def _draw_tokens(
 
 
 def _cumulative(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Sum along the last axis, scaled so that it ends at exactly one.
+    """Return cumulative sums along the last axis, scaled to end at exactly one.
 
-    With ``side="right"``, `searchsorted` then never returns an index out of range or of probability zero.
+    With ``side="right"``, `searchsorted` then never returns an index that is out of range or has probability zero.
     """
     sums = np.cumsum(probabilities, axis=-1)
     return sums / sums[..., -1:]
 
 
 def _row_chunks(lengths: npt.NDArray[np.int64], tokens_per_chunk: int) -> Iterator[slice]:
-    """Cut the rows into slices of at most `tokens_per_chunk` tokens; a longer row is a slice of its own."""
-    ends = np.cumsum(lengths)
+    """Yield slices of rows with at most `tokens_per_chunk` tokens; a longer row gets its own slice."""
+    longest = max(tokens_per_chunk, _MAX_TOKENS)
+    ends = np.cumsum(np.where(lengths > _MAX_TOKENS, longest + 1, lengths))  # does not overflow
     start, n_drawn = 0, 0
     while start < len(lengths):
         stop = max(start + 1, int(np.searchsorted(ends, n_drawn + tokens_per_chunk, side="right")))
         yield slice(start, stop)
         start, n_drawn = stop, int(ends[stop - 1])
+
+
+# --- checks -----------------------------------------------------------------------------------------------------
+
+
+def _check_distributions(values: npt.ArrayLike, *, name: str, axes: str) -> npt.NDArray[np.float64]:
+    """Return a copy of a matrix whose rows must be probability distributions."""
+    matrix = np.array(values, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.size == 0:
+        raise ValueError(
+            f"{name} must be a non-empty matrix of shape {axes}, but its shape is {matrix.shape}. "
+            "Write a single distribution as a matrix with one row."
+        )
+    wrong = np.argwhere(~(np.isfinite(matrix) & (matrix >= 0)))
+    if len(wrong):
+        row, column = wrong[0]
+        raise ValueError(
+            f"{name} must hold finite probabilities of at least 0, but {name}[{row}, {column}] = "
+            f"{matrix[row, column]}. Replace it, then divide the row by its sum."
+        )
+    sums = matrix.sum(axis=1)
+    row = int(np.abs(sums - 1).argmax())
+    if abs(sums[row] - 1) > _SUM_TOLERANCE:
+        raise ValueError(
+            f"Each row of {name} must sum to 1, but row {row} sums to {sums[row]:.6g}. "
+            f"Divide by the row sums: {name} / {name}.sum(axis=1, keepdims=True)."
+        )
+    return matrix
+
+
+def _check_weights(weights: npt.ArrayLike | None, n_clusters: int) -> npt.NDArray[np.float64]:
+    """Return the cluster weights divided by their sum; uniform weights for None."""
+    if weights is None:
+        return np.full(n_clusters, 1 / n_clusters)
+    vector = np.array(weights, dtype=np.float64)
+    if vector.shape != (n_clusters,):
+        raise ValueError(
+            f"weights must have one entry for each of the {n_clusters} rows of cluster_topics, but its shape is "
+            f"{vector.shape}. Pass {n_clusters} numbers, or None for equal weights."
+        )
+    wrong = np.flatnonzero(~(np.isfinite(vector) & (vector >= 0)))
+    if len(wrong):
+        raise ValueError(
+            f"weights must be finite and at least 0, but weights[{wrong[0]}] = {vector[wrong[0]]}. "
+            "Use 0 for a cluster without rows."
+        )
+    if not vector.any():
+        raise ValueError("weights must have a positive sum, but all are 0. Pass None for equal weights.")
+    return vector / vector.sum()
+
+
+def _check_lengths(lengths: npt.ArrayLike, n_samples: int) -> npt.NDArray[np.int64]:
+    """Return the row totals as a vector of `n_samples` positive integers."""
+    totals = np.asarray(lengths)
+    if totals.dtype.kind not in "iu":
+        raise ValueError(
+            f"lengths must be integers, but its type is {totals.dtype}. Round them: np.rint(lengths).astype(int)."
+        )
+    if totals.ndim > 0 and totals.shape != (n_samples,):
+        raise ValueError(
+            f"lengths must be one integer, or one for each of the {n_samples} rows, but its shape is {totals.shape}. "
+            f"Pass an array of shape ({n_samples},), or set n_samples to its length."
+        )
+    totals = np.broadcast_to(totals, (n_samples,)).astype(np.int64)
+    if totals.min() < 1:
+        row = int(totals.argmin())
+        raise ValueError(
+            f"lengths must be at least 1, but lengths[{row}] = {totals[row]}: an empty row carries no information "
+            "about its cluster. Drop that row or make it longer."
+        )
+    return totals
+
+
+def _check_feature_names(names: npt.ArrayLike | None, n_features: int) -> npt.NDArray[np.str_]:
+    """Return one name per feature; "x0", "x1", ... for None, as scikit-learn does."""
+    if names is None:
+        return np.array([f"x{v}" for v in range(n_features)])
+    array = np.array(names, dtype=np.str_)
+    if array.shape != (n_features,):
+        raise ValueError(
+            f"feature_names must have one name for each of the {n_features} columns of topics, but its shape is "
+            f"{array.shape}. Pass {n_features} names, or None for x0, x1, ..."
+        )
+    return array
+
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """Return a NumPy Generator: the given one, or a new one seeded with `random_state`."""
+    if isinstance(random_state, np.random.RandomState):
+        # A draw, not a copy: two calls with the same RandomState give different data, as with a Generator.
+        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "random_state must be None, a non-negative integer, a numpy.random.Generator or a "
+            f"numpy.random.RandomState, but it is {random_state!r}."
+        ) from None

@@ -1,4 +1,4 @@
-"""Raw texts: reading them from files, and counting their words."""
+"""Raw texts: read them from files, and count their words."""
 
 from mmpca.text.counting import CountTexts, TextCounts
 from mmpca.text.reading import Texts, read_texts

@@ -1,9 +1,10 @@
-"""Counting the words of texts, in a way that can be written down and repeated on new texts."""
+"""Counting words in texts, with settings that can be saved and applied to new texts."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,21 +15,61 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from mmpca.errors import CountsError
-from mmpca.text.settings import check_settings
+from mmpca.parameters import BOOLEAN, NONE, Rule, check_parameters, either, is_integer, one_of, real
 
 Analyzer = Callable[[str], list[str]]
 
 
+# --- rules ------------------------------------------------------------------------------------------------------
+
+
+def _is_list_of_words(value: Any) -> bool:
+    is_sequence = isinstance(value, (list, tuple, set, frozenset, np.ndarray))
+    return is_sequence and all(isinstance(word, str) for word in value)
+
+
+def _is_vocabulary(value: Any) -> bool:
+    return _is_list_of_words(value) and not isinstance(value, (set, frozenset)) and 0 < len(set(value)) == len(value)
+
+
+def _is_ngram_range(value: Any) -> bool:
+    is_pair = isinstance(value, (list, tuple)) and len(value) == 2
+    return is_pair and all(is_integer(size, 1) for size in value) and value[0] <= value[1] <= 10
+
+
+def _is_document_frequency(value: Any) -> bool:
+    return is_integer(value, 1) or (not isinstance(value, Integral) and real(0, 1).holds(value))
+
+
+_DOCUMENT_FREQUENCY = Rule(
+    _is_document_frequency, "a number of texts (an integer of at least 1) or a share of the texts (a float from 0 to 1)"
+)
+_VOCABULARY = Rule(_is_vocabulary, "a list of at least one word, without duplicates")
+_RULES = {
+    "min_df": _DOCUMENT_FREQUENCY,
+    "max_df": _DOCUMENT_FREQUENCY,
+    "stop_words": either(one_of("english"), either(Rule(_is_list_of_words, "a list of words"), NONE)),
+    "ngram_range": Rule(_is_ngram_range, "two whole numbers from 1 to 10 in ascending order"),
+    "vocabulary": either(_VOCABULARY, NONE),
+    "strip_accents": either(one_of("unicode", "ascii"), NONE),
+    "lowercase": BOOLEAN,
+    "min_length": Rule(lambda value: is_integer(value, 1) and value <= 1000, "a whole number from 1 to 1000"),
+}
+
+
+# --- the transformer --------------------------------------------------------------------------------------------
+
+
 class TextCounts(NamedTuple):
-    """Counts of known words, and how many words were passed over.
+    """Counts of the words of a vocabulary, and numbers of words outside it.
 
     Attributes
     ----------
     X : csr_array of int32, shape (n_texts, n_words)
-        Counts of the words of the vocabulary.
+        Counts of the words in the vocabulary.
     n_unseen : ndarray of int64, shape (n_texts,)
-        For each text, how many of its words (or n-grams) are not in the vocabulary; stop words and words that are too
-        short are not counted.
+        Number of words (or n-grams) of each text that are not in the vocabulary, not counting stop words and words
+        that are too short.
     """
 
     X: sparse.csr_array
@@ -36,34 +77,35 @@ class TextCounts(NamedTuple):
 
 
 class CountTexts(TransformerMixin, BaseEstimator):
-    """Counts of words in texts.
+    """Count words in texts.
 
-    A word is a run of letters, digits and underscores. scikit-learn's `CountVectorizer` does the counting; here, stop
-    words and word lists go through the same preparation as the texts, words outside of the vocabulary are counted, and
-    `settings` writes everything down as plain JSON, so that a model file can hold it.
+    A word is a run of letters, digits and underscores. The counting is done by scikit-learn's `CountVectorizer`.
+    In addition, stop words are preprocessed like the texts, words outside the vocabulary are counted, and `settings`
+    returns parameters and vocabulary as JSON, which a model file can include.
 
     Parameters
     ----------
     min_df : int or float, default=1
-        Leave out words that occur in fewer texts: a number of texts, or a share of them if it is a float.
+        Ignore words that occur in fewer texts than this. An integer is a number of texts, a float a share of all texts.
     max_df : int or float, default=1.0
-        Leave out words that occur in more texts.
+        Ignore words that occur in more texts than this.
     stop_words : {"english"}, sequence of str or None, default=None
-        Words to leave out.
+        Words to ignore.
     ngram_range : tuple of two int, default=(1, 1)
-        Count runs of at least and at most so many words.
+        Smallest and largest number of consecutive words to count as one.
     vocabulary : sequence of str or None, default=None
-        Count these words only, in this order.
+        Count only these words, in this order.
     strip_accents : {"unicode", "ascii"} or None, default=None
-        Whether accents are removed: "ascii" drops what has no such letter, too.
+        How to remove accents; "ascii" also drops characters without an ASCII equivalent.
     lowercase : bool, default=True
+        Whether to convert texts to lower case.
     min_length : int, default=2
-        Leave out words with fewer characters.
+        Ignore words with fewer characters than this.
 
     Attributes
     ----------
     words_ : ndarray of str objects, shape (n_words,)
-        The vocabulary, in the order of the columns.
+        The vocabulary, in column order.
 
     Examples
     --------
@@ -99,48 +141,84 @@ class CountTexts(TransformerMixin, BaseEstimator):
         self.lowercase = lowercase
         self.min_length = min_length
 
-    # --- counting ---------------------------------------------------------------------------------
-
     def fit(self, texts: Iterable[str], y: object = None) -> Self:
-        """Learn the vocabulary, or take the one that is given.
+        """Learn the vocabulary from texts, unless it is a parameter.
 
         Parameters
         ----------
         texts : iterable of str
-        y : ignored
+            Training texts.
+        y : None
+            Ignored.
 
         Returns
         -------
-        self
+        self : CountTexts
         """
         self.fit_transform(texts)
         return self
 
     def fit_transform(self, texts: Iterable[str], y: object = None) -> sparse.csr_array:
-        """Learn the vocabulary and return the counts, csr_array of int32, shape (n_texts, n_words)."""
-        check_settings(self.get_params(deep=False))
+        """Learn the vocabulary and count its words.
+
+        Parameters
+        ----------
+        texts : iterable of str
+            Training texts.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        csr_array of int32, shape (n_texts, n_words)
+
+        Raises
+        ------
+        CountsError
+            If no word is left.
+        """
+        check_parameters(self.get_params(deep=False), _RULES)
         checked = _check_texts(texts)
         if self.vocabulary is not None:
             self.words_ = self._given_words(self.vocabulary)
             return self.transform(checked)
-        self._check_shares(len(checked))
+        self._check_limits(len(checked))
         vectorizer = self._vectorizer(self._analyzer())
         try:
             X = vectorizer.fit_transform(checked)
-        except ValueError as error:  # all words are left out
+        except ValueError as error:  # no word is left
             raise CountsError(
-                f"No word of the {len(checked)} texts is left ({str(error).rstrip('.')}). Leave out fewer: lower "
-                "min_df or min_length, raise max_df, or shorten the list of stop words."
+                f"No words are left in {len(checked)} texts ({str(error).rstrip('.')}). Lower min_df or min_length, "
+                "raise max_df, or use fewer stop words."
             ) from error
         self.words_ = vectorizer.get_feature_names_out().astype(object)
         return sparse.csr_array(X)
 
     def transform(self, texts: Iterable[str]) -> sparse.csr_array:
-        """Return the counts of known words, csr_array of int32, shape (n_texts, n_words)."""
+        """Count the words of the vocabulary in texts.
+
+        Parameters
+        ----------
+        texts : iterable of str
+
+        Returns
+        -------
+        csr_array of int32, shape (n_texts, n_words)
+        """
         return self.count(texts).X
 
     def count(self, texts: Iterable[str]) -> TextCounts:
-        """Return the counts of known words, and for each text the number of those that are not known."""
+        """Count the words of the vocabulary in texts, and the words outside it.
+
+        Parameters
+        ----------
+        texts : iterable of str
+
+        Returns
+        -------
+        TextCounts
+            `X` (csr_array of int32, shape (n_texts, n_words)) and `n_unseen` (shape (n_texts,)).
+        """
         check_is_fitted(self)
         analyze, lengths = self._analyzer(), list[int]()
 
@@ -154,14 +232,36 @@ class CountTexts(TransformerMixin, BaseEstimator):
         return TextCounts(X, np.array(lengths, dtype=np.int64) - np.asarray(X.sum(axis=1, dtype=np.int64)))
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
-        """Return the words in the order of the columns, shape (n_words,)."""
+        """Return the words in column order.
+
+        Parameters
+        ----------
+        input_features : None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of str objects, shape (n_words,)
+        """
         check_is_fitted(self)
         return self.words_
 
-    # --- settings ---------------------------------------------------------------------------------
-
     def settings(self) -> dict[str, Any]:
-        """Return parameters and, once fitted, words, as a dictionary of what JSON knows."""
+        """Return the parameters and, once fitted, the vocabulary.
+
+        Returns
+        -------
+        dict
+            JSON values only; see `from_settings`.
+
+        Examples
+        --------
+        >>> settings = CountTexts(min_length=3).fit(["a sunny day"]).settings()
+        >>> settings["min_length"], settings["words"]
+        (3, ['day', 'sunny'])
+        >>> CountTexts.from_settings(settings).transform(["day and night"]).toarray()
+        array([[1, 0]], dtype=int32)
+        """
         parameters = self.get_params(deep=False)
         for name in ("stop_words", "vocabulary", "ngram_range"):
             if not (parameters[name] is None or isinstance(parameters[name], str)):
@@ -172,34 +272,44 @@ class CountTexts(TransformerMixin, BaseEstimator):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """Return what `settings` described, fitted if it was.
+        """Create a transformer from the result of `settings`, fitted if the original was.
+
+        Parameters
+        ----------
+        settings : mapping
+
+        Returns
+        -------
+        CountTexts
 
         Raises
         ------
         ValueError
-            If there is anything unknown in the settings, or of the wrong type.
+            If a setting is unknown or has an invalid value.
         """
         parameters = dict(settings)
         words = parameters.pop("words", None)
-        check_settings(parameters | ({} if words is None else {"words": words}))
-        if parameters.get("ngram_range") is not None:
+        unknown = [name for name in parameters if name not in _RULES]
+        if unknown:
+            raise ValueError(f"Unknown setting {unknown[0]!r}: expected only {', '.join(_RULES)} and words.")
+        check_parameters(parameters, {name: _RULES[name] for name in parameters})
+        check_parameters({"words": words}, {"words": either(_VOCABULARY, NONE)})
+        if "ngram_range" in parameters:
             parameters["ngram_range"] = tuple(parameters["ngram_range"])
         counter = cls(**parameters)
         if words is not None:
             counter.words_ = np.array(words, dtype=object)
         return counter
 
-    # --- words ------------------------------------------------------------------------------------
-
-    def _check_shares(self, n_texts: int) -> None:
-        """Refuse limits between which no number of texts lies."""
+    def _check_limits(self, n_texts: int) -> None:
+        """Raise CountsError if min_df exceeds max_df."""
         least, most = (
             limit * n_texts if isinstance(limit, float | np.floating) else limit for limit in (self.min_df, self.max_df)
         )
         if least > most:
             raise CountsError(
-                f"min_df={self.min_df} and max_df={self.max_df} leave no word: of {n_texts} texts, one would have to "
-                f"be in at least {least:g} and at most {most:g}. Lower min_df, or raise max_df."
+                f"min_df={self.min_df} and max_df={self.max_df} leave no words: with {n_texts} texts, a word would "
+                f"have to occur in at least {least:g} and at most {most:g} of them. Lower min_df, or raise max_df."
             )
 
     def _vectorizer(self, analyzer: Analyzer, vocabulary: Sequence[str] | None = None) -> CountVectorizer:
@@ -208,10 +318,10 @@ class CountTexts(TransformerMixin, BaseEstimator):
         )
 
     def _analyzer(self) -> Analyzer:
-        """Return the function that makes words, or runs of words, of a text."""
-        return self._plain_analyzer(self.ngram_range, self._stop_words())
+        """Return the function that splits a text into words or n-grams."""
+        return self._build_analyzer(self.ngram_range, self._stop_words())
 
-    def _plain_analyzer(self, ngram_range: tuple[int, int], stop_words: list[str] | None) -> Analyzer:
+    def _build_analyzer(self, ngram_range: tuple[int, int], stop_words: list[str] | None) -> Analyzer:
         analyzer: Analyzer = CountVectorizer(
             lowercase=self.lowercase,
             strip_accents=self.strip_accents,
@@ -222,21 +332,22 @@ class CountTexts(TransformerMixin, BaseEstimator):
         return analyzer
 
     def _stop_words(self) -> list[str] | None:
-        """Return the stop words as they look after preparation: "don't" is "don" by then."""
+        """Return the stop words after preprocessing, which makes "don" of "don't"."""
         if self.stop_words is None:
             return None
         words = sorted(ENGLISH_STOP_WORDS) if isinstance(self.stop_words, str) else self.stop_words
-        prepare = self._plain_analyzer((1, 1), None)
-        return sorted({prepared for word in words for prepared in prepare(word)})
+        preprocess = self._build_analyzer((1, 1), None)
+        return sorted({piece for word in words for piece in preprocess(word)})
 
     def _given_words(self, vocabulary: Sequence[str]) -> NDArray[np.object_]:
-        """Return the given vocabulary, with a warning for words that no text can contain."""
+        """Return the given vocabulary, and warn about words that cannot be found in any text."""
         analyze = self._analyzer()
         unreachable = [word for word in vocabulary if word not in analyze(word)]
         if unreachable:
             warnings.warn(
-                f"{len(unreachable)} of {len(vocabulary)} words of the vocabulary can never be found, among them "
-                f"{unreachable[0]!r}: lower case, accents, stop words, min_length and ngram_range apply to texts.",
+                f"{len(unreachable)} of the {len(vocabulary)} words in the vocabulary can never be found, for example "
+                f"{unreachable[0]!r}, because lowercase, strip_accents, stop_words, min_length and ngram_range apply "
+                "to the texts.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -244,16 +355,16 @@ class CountTexts(TransformerMixin, BaseEstimator):
 
 
 def _plain(value: Any) -> Any:
-    """Return a NumPy scalar as a Python one, and anything else as it is."""
+    """Convert NumPy scalars to Python ones."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _check_texts(texts: Iterable[str]) -> list[str]:
-    """Return texts as a list, or say which of them is none."""
+    """Return texts as a list, or raise an error for the first that is not a string."""
     if isinstance(texts, str):
-        raise ValueError("Expected a list of texts, but found a single one. Put it into a list: [text].")
+        raise ValueError("Expected a list of texts, but found a single text. Put it into a list: [text].")
     checked = list(texts)
     for number, text in enumerate(checked):
         if not isinstance(text, str):
-            raise TypeError(f"Expected texts, but text {number} is {text!r}. Convert it, or leave it out.")
+            raise TypeError(f"Expected texts, but text {number} is {text!r}. Convert it to a string, or leave it out.")
     return checked

@@ -1,24 +1,24 @@
-"""Texts from a file with one on each line, a folder of files, or a column of CSV, TSV or JSON lines."""
+"""Reading texts from a file with one per line, a folder of files, or a column of CSV, TSV or JSON lines."""
 
 from __future__ import annotations
 
-import csv
 import io
 import json
+import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from reprlib import repr as short_repr
 from typing import Any, NamedTuple
 
-from mmpca.io.faults import refusal
-from mmpca.io.streams import COMPRESSED_ENDINGS, decode, ending, open_stream, text_lines
+from mmpca.errors import InputFileError
+from mmpca.io.delimited import read_records
+from mmpca.io.streams import COMPRESSED_SUFFIXES, input_error, read_text, suffix, text_lines
 from mmpca.io.table import Names, as_names
 
 _TEXT_COLUMNS = ("text", "texts", "document", "content", "body", "abstract", "report")
 _NAME_COLUMNS = ("id", "name", "key")
-_JSON_ENDINGS = (".jsonl", ".ndjson")
+_JSON_SUFFIXES = (".jsonl", ".ndjson")
 
 
 class Texts(NamedTuple):
@@ -28,7 +28,7 @@ class Texts(NamedTuple):
     ----------
     texts : list of str, length n_texts
     names : ndarray of str objects, shape (n_texts,)
-        Names of files, values of a column "id", "name" or "key", or else numbers of lines or records, from 1.
+        Names of the files, values of a column "id", "name" or "key", or else numbers of lines or records, from 1.
     """
 
     texts: list[str]
@@ -41,21 +41,21 @@ def read_texts(path: str | Path, *, column: str | None = None) -> Texts:
     Parameters
     ----------
     path : str or Path
-        A folder, whose ``.txt`` files are taken with those of the folders within; a ``.csv`` or ``.tsv`` file with a
-        header; a ``.jsonl`` file with an object on each line; or any other file with a text on each line, empty lines
-        left out. Files may be compressed by gz, bz2 or xz.
+        A folder with ``.txt`` files, also in subfolders; a ``.csv`` or ``.tsv`` file with a header; a ``.jsonl`` file
+        with one object per line; or any other file with one text per line, empty lines ignored. Files may be
+        compressed with gzip, bzip2 or xz.
     column : str, optional
-        The column, or the key, that holds the texts; by default "text" or a like name, or the only one there is.
+        The column or key that holds the texts. By default, "text" or a similar name, or the only one.
 
     Returns
     -------
     Texts
-        `texts` and `names`.
+        `texts`, a list of str, and `names`, an array of str objects of the same length.
 
     Raises
     ------
     InputFileError
-        If there are no texts to be read; the message names file and line.
+        If the texts cannot be read; `path` and `line` locate the error.
 
     Examples
     --------
@@ -69,92 +69,60 @@ def read_texts(path: str | Path, *, column: str | None = None) -> Texts:
     Texts(texts=['benign', 'malign, grade 2'], names=array(['A7', 'B2'], dtype=object))
     """
     path = Path(path)
-    if path.is_dir():
+    if os.path.isdir(path):  # unlike Path.is_dir, it never raises
         if column is not None:
-            raise refusal(path, f"a folder of texts has no column {column!r}. Leave it out.")
+            raise input_error(path, f"a folder of texts has no column {column!r}. Omit column.")
         return _read_folder(path)
-    content = _read(path)
-    if ending(path) in _JSON_ENDINGS:
+    content = read_text(path)
+    if suffix(path) in _JSON_SUFFIXES:
         return _read_json(path, content, column)
-    if ending(path) in (".csv", ".tsv") or column is not None:
-        return _read_delimited(path, content, column)
+    if suffix(path) in (".csv", ".tsv") or column is not None:
+        return _read_column(path, content, column)
     lines = [(number, line) for number, line in enumerate(text_lines(content), start=1) if line.strip()]
-    return _texts(path, [line for _, line in lines], [number for number, _ in lines])
+    return _check_texts(path, [line for _, line in lines], [number for number, _ in lines])
 
 
-def _texts(path: Path, texts: Sequence[str], names: Sequence[object]) -> Texts:
-    """Return texts with their names, unless there are none."""
+def _check_texts(path: Path, texts: Sequence[str], names: Sequence[object]) -> Texts:
+    """Return texts with their names, or raise InputFileError if there are none."""
     if not any(text.strip() for text in texts):
-        raise refusal(path, "there are no texts in it. Check the step that wrote it.")
+        raise _no_texts(path)
     return Texts(list(texts), as_names([str(name) for name in names]))
 
 
-def _read(path: Path) -> str:
-    with open_stream(path) as stream:
-        return decode(path, stream.read())
+def _no_texts(path: Path) -> InputFileError:
+    return input_error(path, "there are no texts. Check the step that wrote them.")
 
 
 def _read_folder(folder: Path) -> Texts:
-    """Return the contents of the text files of a folder, named by their paths in it without the ending."""
-    endings = tuple(f".txt{packed}" for packed in ("", *COMPRESSED_ENDINGS))
-    paths = sorted(path for path in folder.rglob("*.txt*") if path.name.endswith(endings) and path.is_file())
+    """Return the contents of the text files in a folder, named by their relative paths without the suffix."""
+    suffixes = tuple(f".txt{packed}" for packed in ("", *COMPRESSED_SUFFIXES))
+    paths = sorted(path for path in folder.rglob("*.txt*") if path.name.endswith(suffixes) and path.is_file())
     if not paths:
-        there = Counter(path.suffix or path.name for path in folder.rglob("*") if path.is_file())
-        found = ", ".join(f"{number} {suffix}" for suffix, number in there.most_common(3))
-        others = f" (there are {found})" if found else ""
-        raise refusal(folder, f"there are no .txt files in the folder{others}. Give the folder that holds them.")
+        counted = Counter(path.suffix or path.name for path in folder.rglob("*") if path.is_file())
+        found = ", ".join(f"{number} {kind}" for kind, number in counted.most_common(3))
+        others = f" (but {found})" if found else ""
+        raise input_error(folder, f"there are no .txt files in the folder{others}. Pass the folder that contains them.")
     names = [path.relative_to(folder).as_posix().partition(".txt")[0] for path in paths]
-    return _texts(folder, [_read(path) if path.stat().st_size else "" for path in paths], names)
+    return _check_texts(folder, [read_text(path) if path.stat().st_size else "" for path in paths], names)
 
 
-# --- columns --------------------------------------------------------------------------------------
+# --- columns ----------------------------------------------------------------------------------------------------
 
 
-def _read_delimited(path: Path, content: str, column: str | None) -> Texts:
-    """Return a column of a delimited file; its fields may go over several lines."""
-    header_line = text_lines(content)[0]
-    delimiter = "\t" if ending(path) == ".tsv" else max(",;\t|", key=header_line.count)
-    with _fields_of_any_length():
-        records = list(_records(path, content, delimiter))
+def _read_column(path: Path, content: str, column: str | None) -> Texts:
+    """Return a column of a delimited file, whose fields may span several lines."""
+    delimiter = "\t" if suffix(path) == ".tsv" else max(",;\t|", key=text_lines(content)[0].count)
+    records = [fields for _, fields in read_records(path, io.StringIO(content, newline=""), delimiter)]
+    if not records:
+        raise _no_texts(path)
     header, body = records[0], records[1:]
-    place = header.index(_column(path, header, column))
+    position = header.index(_choose_column(path, header, column))
     named = next((header.index(name) for name in header if name.lower() in _NAME_COLUMNS and name != column), None)
     names = range(1, len(body) + 1) if named is None else [record[named] for record in body]
-    return _texts(path, [record[place] for record in body], list(names))
+    return _check_texts(path, [record[position] for record in body], list(names))
 
 
-@contextmanager
-def _fields_of_any_length() -> Iterator[None]:
-    """Let the csv module read texts beyond 128 kB."""
-    limit = csv.field_size_limit(2**31 - 1)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(limit)
-
-
-def _records(path: Path, content: str, delimiter: str) -> Iterator[list[str]]:
-    """Yield the records of a delimited file, all as long as the first."""
-    reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, strict=True)
-    n_fields, first_line = None, 1
-    try:
-        for record in reader:
-            n_fields = n_fields or len(record)
-            if len(record) not in (0, n_fields):
-                raise refusal(
-                    path,
-                    f"expected {n_fields} fields, as in the header, but found {len(record)}. Texts with the delimiter "
-                    "or line breaks in them need quotes.",
-                    line=first_line,
-                )
-            if record:
-                yield record
-            first_line = reader.line_num + 1
-    except csv.Error as error:
-        raise refusal(path, f"cannot be read from here on: {error}. Check the quotes.", line=first_line) from error
-
-
-def _column(path: Path, header: Sequence[str], column: str | None) -> str:
+def _choose_column(path: Path, header: Sequence[str], column: str | None) -> str:
     """Return the name of the column of texts."""
     if column is not None and column in header:
         return column
@@ -163,34 +131,35 @@ def _column(path: Path, header: Sequence[str], column: str | None) -> str:
         return (likely or list(header))[0]
     wanted = "one column of texts" if column is None else f"a column {column!r}"
     shown = ", ".join(short_repr(name) for name in header[:20])
-    raise refusal(
-        path, f"expected {wanted}, but the columns are {shown}. Name one of them: --text-column, in Python column."
+    raise input_error(
+        path,
+        f"expected {wanted}, but the columns are {shown}. Choose one with --text-column or, in Python, column.",
     )
 
 
-# --- JSON lines -----------------------------------------------------------------------------------
+# --- JSON lines -------------------------------------------------------------------------------------------------
 
 
 def _read_json(path: Path, content: str, column: str | None) -> Texts:
-    """Return the values of a key, of the object on each line."""
+    """Return the values of a key of the objects, one per line."""
     lines = [(number, line) for number, line in enumerate(text_lines(content), start=1) if line.strip()]
     objects = [(number, _parse_object(path, number, line)) for number, line in lines]
     if not objects:
-        raise refusal(path, "there are no texts in it. Check the step that wrote it.")
-    key = _column(path, list(objects[0][1]), column)
+        raise _no_texts(path)
+    key = _choose_column(path, list(objects[0][1]), column)
     texts = [_text_of(path, number, item, key) for number, item in objects]
     named = next((name for name in objects[0][1] if name.lower() in _NAME_COLUMNS and name != key), None)
     names = [number if named is None else item.get(named, number) for number, item in objects]
-    return _texts(path, texts, names)
+    return _check_texts(path, texts, names)
 
 
 def _parse_object(path: Path, number: int, line: str) -> dict[str, Any]:
     try:
         item = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise refusal(path, f"expected a JSON object ({error}). Write one on each line.", line=number) from error
+        raise input_error(path, f"expected a JSON object ({error}). Write one per line.", line=number) from error
     if not isinstance(item, dict):
-        raise refusal(path, f"expected a JSON object, but found {short_repr(item)}.", line=number)
+        raise input_error(path, f"expected a JSON object, but found {short_repr(item)}.", line=number)
     return item
 
 
@@ -198,5 +167,5 @@ def _text_of(path: Path, number: int, item: dict[str, Any], key: str) -> str:
     text = item.get(key)
     if not isinstance(text, str):
         found = "none" if key not in item else short_repr(text)
-        raise refusal(path, f"expected a text under {key!r}, but found {found}. Correct the line.", line=number)
+        raise input_error(path, f"expected a text under {key!r}, but found {found}. Correct the line.", line=number)
     return text

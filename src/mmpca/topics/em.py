@@ -1,63 +1,57 @@
-r"""Maximum a posteriori topics and shares by EM, accelerated.
+r"""EM for topics and topic shares, accelerated by SQUAREM, and shares of rows under fixed topics.
 
-With theta (N, K) the topic shares of the rows and beta (K, V) the topics, the objective is
+With theta (N, K) the topic shares of the rows and beta (K, V) the topics, EM maximizes the log posterior
 
 .. math:: F = \sum_{iv} x_{iv} \log \sum_k \theta_{ik} \beta_{kv}
               + a \sum_{ik} \log \theta_{ik} + b \sum_{kv} \log \beta_{kv}
 
-with `a` the row prior and `b` the smoothing, over the features that occur. A step of EM sets theta_ik in proportion to
-a + n_ik and beta_kv to b + n_kv, with n the expected counts: the update of collapsed variational Bayes of order zero,
-but for the token's own share, which is not taken out. That saves memory, as nothing is kept for single tokens, and
-time: F never decreases under EM, so that leaps ahead are safe when F is watched.
+with `a` the row prior and `b` the smoothing, over the features that occur. A step sets theta_ik proportional to
+a + n_ik and beta_kv to b + n_kv, with n the expected counts. This is the update of collapsed variational Bayes of order
+zero (CVB0) without removing each token's own share: nothing is stored per token, and F never decreases, which makes
+extrapolation safe.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import digamma
 
-from mmpca import kernels
+from mmpca.backend import MAX_SLICES, SERIAL, Rows, Threads, even_slices, n_slices, open_threads
 from mmpca.counts import Counts
-from mmpca.places import MAX_PIECES, ForRows, each_of, even_pieces, in_turn, n_pieces, one_thread
-from mmpca.stages import QUIET, Stages
+from mmpca.monitor import Monitor
+from mmpca.topics import kernels
 
 Array = NDArray[np.float64]
-Callback = Callable[[int], object]
 
 SMOOTHING = 0.05
-GROWTH = 4.0  # of the longest leap while leaps succeed
-LEAST_SINGLE_TOL = 1e-4  # of shares, from which on they are fitted in single precision
-LEAST_KEPT = 0.01  # of a probability, however far a leap would take it
+GROWTH = 4.0  # factor by which the longest extrapolation grows while extrapolations succeed
+LEAST_SINGLE_TOL = 1e-4  # shares with at least this tolerance are fitted in single precision
+LEAST_KEPT = 0.01  # share of a probability that survives any extrapolation
 
 
 class Mixture(NamedTuple):
-    """Topic shares of the rows and topics: what EM improves."""
+    """Topic shares of the rows, and topics."""
 
     theta: Array  # (N, K), rows sum to one
     beta_rows: Array  # (V, K), columns sum to one; zero for features that never occur
 
 
 class Problem(NamedTuple):
-    """Counts and the priors under which they are fitted."""
+    """Counts, and the priors under which they are fitted."""
 
     rows: Counts
-    is_present: NDArray[np.bool_]  # (V,), features that topics may hold
+    is_present: NDArray[np.bool_]  # (V,), features with positive probability in the topics
     row_prior: float
     smoothing: float
 
 
-class Limits(NamedTuple):
-    """When a run ends: after so many passes, or when a step changes the topics by less in mean total variation."""
-
-    max_passes: int
-    tol: float
-
-
-class Fit(NamedTuple):
-    """Where a run ended."""
+class EMFit(NamedTuple):
+    """Result of a run of EM."""
 
     mixture: Mixture
     objective: float
@@ -65,19 +59,19 @@ class Fit(NamedTuple):
     converged: bool
 
 
+# --- one step ---------------------------------------------------------------------------------------------------
+
+
 def random_mixture(problem: Problem, n_topics: int, rng: np.random.Generator) -> Mixture:
-    """Draw shares evenly and topics near the flat one, to start from."""
+    """Draw uniform shares and nearly flat topics."""
     theta = rng.dirichlet(np.ones(n_topics), problem.rows.n_rows)
     beta_rows = np.zeros((problem.rows.n_features, n_topics))
     beta_rows[problem.is_present] = rng.uniform(0.5, 1.5, (problem.is_present.sum(), n_topics))
     return Mixture(theta, beta_rows / beta_rows.sum(axis=0))
 
 
-# --- one step ---------------------------------------------------------------------------------------------------
-
-
 def plain_step(problem: Problem, mixture: Mixture) -> tuple[Mixture, float]:
-    """Return a step of EM and the objective before it, in plain NumPy on a dense matrix: what a `Stepper` equals."""
+    """Return a step of EM and the objective before it: :func:`em_step` in plain NumPy on a dense matrix."""
     X = problem.rows.to_csr().toarray().astype(np.float64)  # (N, V)
     theta, beta_rows = mixture
     profile = theta @ beta_rows.T  # (N, V)
@@ -85,13 +79,45 @@ def plain_step(problem: Problem, mixture: Mixture) -> tuple[Mixture, float]:
     new_theta = problem.row_prior + theta * (ratio @ beta_rows)  # (N, K)
     counts = beta_rows * (ratio.T @ theta)  # (V, K)
     log_likelihood = float(np.sum(X * np.log(profile, out=np.zeros_like(X), where=X > 0)))
-    step = Mixture(new_theta / new_theta.sum(axis=1, keepdims=True), topics_of(problem, counts))
+    new_beta_rows = topics_of(counts, problem.is_present, problem.smoothing)
+    step = Mixture(new_theta / new_theta.sum(axis=1, keepdims=True), new_beta_rows)
     return step, log_likelihood + log_prior(problem, mixture)
 
 
-def topics_of(problem: Problem, counts: Array) -> Array:
+def em_step(
+    problem: Problem,
+    mixture: Mixture,
+    *,
+    is_scored: bool = False,
+    slices: Sequence[slice] | None = None,
+    threads: Threads = SERIAL,
+) -> tuple[Mixture, float]:
+    """Return the mixture after a step of EM, and the objective before it (NaN unless `is_scored`).
+
+    The slices of the rows are summed separately. By default they depend on the counts alone, never on the threads.
+    """
+    (theta, beta_rows), (rows, is_present, row_prior, smoothing) = mixture, problem
+    new_theta = np.empty_like(theta)
+
+    def step(part: slice) -> tuple[Array, float]:
+        counts, ends = np.zeros_like(beta_rows), (part.start, part.stop)
+        return counts, kernels.em_block(rows, *ends, theta, beta_rows, row_prior, is_scored, new_theta, counts)
+
+    counts, value = np.zeros_like(beta_rows), log_prior(problem, mixture) if is_scored else np.nan
+    for part_counts, part_value in threads.imap(step, _slices(rows) if slices is None else slices):
+        counts += part_counts
+        value += part_value
+    return Mixture(new_theta, topics_of(counts * beta_rows, is_present, smoothing)), value
+
+
+def _slices(rows: Counts) -> list[slice]:
+    """Return slices of the rows large enough for their own partial sums."""
+    return even_slices(rows.indptr, n_slices(rows.nnz, rows.n_features))
+
+
+def topics_of(counts: Array, is_present: NDArray[np.bool_], smoothing: float) -> Array:
     """Return topics (V, K) from the expected counts of features in topics (V, K)."""
-    smoothed = np.where(problem.is_present[:, None], counts + problem.smoothing, 0.0)
+    smoothed = np.where(is_present[:, None], counts + smoothing, 0.0)
     topics: Array = smoothed / smoothed.sum(axis=0)
     return topics
 
@@ -102,96 +128,72 @@ def log_prior(problem: Problem, mixture: Mixture) -> float:
     return float(problem.row_prior * np.log(mixture.theta).sum() + problem.smoothing * log_beta)
 
 
-class Stepper:
-    """Steps of EM for one problem, on pieces of the rows that do not depend on the number of threads."""
-
-    def __init__(self, problem: Problem, for_rows: ForRows = one_thread) -> None:
-        rows = problem.rows
-        self.problem, self._for_rows = problem, for_rows
-        self._pieces = even_pieces(rows.indptr, n_pieces(rows.nnz, rows.n_features))
-
-    def __call__(self, mixture: Mixture, *, is_scored: bool = False) -> tuple[Mixture, float]:
-        """Return the mixture after a step and the objective before it, NaN unless asked for."""
-        (theta, beta_rows), (rows, _, row_prior, _) = mixture, self.problem
-        new_theta = np.empty_like(theta)
-
-        def step(piece: slice) -> tuple[Array, float]:
-            counts, ends = np.zeros_like(beta_rows), (piece.start, piece.stop)
-            return counts, kernels.em_block(rows, *ends, theta, beta_rows, row_prior, is_scored, new_theta, counts)
-
-        counts, value = np.zeros_like(beta_rows), log_prior(self.problem, mixture) if is_scored else np.nan
-        for piece_counts, piece_value in in_turn(step, self._pieces, self._for_rows):
-            counts += piece_counts
-            value += piece_value
-        return Mixture(new_theta, topics_of(self.problem, counts * beta_rows)), value
-
-
 # --- many steps -------------------------------------------------------------------------------------------------
 
 
-class Runner:
-    """Runs of EM with common threads and a common count of passes.
+def run_em(
+    problem: Problem,
+    start: Mixture,
+    *,
+    max_passes: int,
+    tol: float,
+    threads: Threads = SERIAL,
+    monitor: Monitor | None = None,
+) -> EMFit:
+    """Improve a mixture by EM until the topics converge.
+
+    Two steps show the direction of EM; an extrapolation continues in it, and a third step follows. If the objective is
+    lower there, the extrapolation is undone. Extrapolations grow longer while they succeed. This is SQUAREM with the
+    third step length of Varadhan and Roland (2008).
 
     Parameters
     ----------
-    for_rows : callable
-        Threads that share the rows; the result does not depend on them.
-    callback : callable, optional
-        Called with the number of passes so far; a true answer ends this run and all that follow.
-    stages : Stages
-        Told of each pass as a step.
+    problem : Problem
+    start : Mixture
+    max_passes : int
+        Number of steps; the last extrapolation may exceed it.
+    tol : float
+        The run ends when a step changes the topics by less than this in mean total variation.
+    threads : Threads
+        The result does not depend on them.
+    monitor : Monitor, optional
+        Receives each pass as a step; the run ends when it is stopped.
     """
-
-    def __init__(
-        self, for_rows: ForRows = one_thread, callback: Callback | None = None, stages: Stages = QUIET
-    ) -> None:
-        self.n_passes = 0
-        self.is_stopped = False
-        self.for_rows = for_rows
-        self.stages = stages
-        self._callback = callback
-
-    def __call__(self, problem: Problem, start: Mixture, limits: Limits) -> Fit:
-        """Improve a mixture until it settles.
-
-        Two steps show where EM is heading; a leap goes on from there, and a third step lands. If the objective is
-        lower there, the leap is taken back. Leaps may become longer while they succeed: SQUAREM, with the third step
-        length of Varadhan and Roland (2008).
-        """
-        step, n_before = Stepper(problem, self.for_rows), self.n_passes
-        mixture, fallback, least, change, length, longest = start, start, -np.inf, np.inf, 1.0, 1.0
-        while self.n_passes - n_before < limits.max_passes and change >= limits.tol and not self.is_stopped:
-            n_told = self.n_passes
+    monitor = Monitor() if monitor is None else monitor
+    step = partial(em_step, problem, slices=_slices(problem.rows), threads=threads)
+    mixture, fallback, least, change, length, longest, n_passes = start, start, -np.inf, np.inf, 1.0, 1.0, 0
+    while n_passes < max_passes and change >= tol and not monitor.is_stopped:
+        n_before = n_passes
+        once, objective = step(mixture, is_scored=True)
+        if objective < least:
+            mixture, longest = fallback, max(1.0, length / GROWTH)
             once, objective = step(mixture, is_scored=True)
-            if objective < least:
-                mixture, longest = fallback, max(1.0, length / GROWTH)
-                once, objective = step(mixture, is_scored=True)
-                self.n_passes += 1
-            elif length == longest:
-                longest *= GROWTH
-            fallback, _ = step(once)
-            least, change = objective, _distance(once, fallback)
-            leap, length = _leap(mixture, once, fallback, longest)
-            mixture, _ = step(leap)
-            self.n_passes += 3
-            self.stages.step(self.n_passes - n_told)
-            self.is_stopped = self._callback is not None and bool(self._callback(self.n_passes))
-        _, objective = step(mixture, is_scored=True)
-        if objective < least:  # the last leap was not looked at yet
-            mixture, (_, objective) = fallback, step(fallback, is_scored=True)
-        return Fit(mixture, objective, self.n_passes - n_before, change < limits.tol)
+            n_passes += 1
+        elif length == longest:
+            longest *= GROWTH
+        fallback, _ = step(once)
+        least = objective
+        change = 0.5 * float(np.abs(once.beta_rows - fallback.beta_rows).sum(axis=0).mean())
+        extrapolated, length = _extrapolate(mixture, once, fallback, longest)
+        mixture, _ = step(extrapolated)
+        n_passes += 3
+        monitor.step(n_passes - n_before)
+    _, objective = step(mixture, is_scored=True)
+    if objective < least:  # the last extrapolation has not been checked yet
+        mixture, (_, objective) = fallback, step(fallback, is_scored=True)
+    return EMFit(mixture, objective, n_passes, change < tol)
 
 
-def _distance(mixture: Mixture, other: Mixture) -> float:
-    """Return the mean total variation between the topics."""
-    return 0.5 * float(np.abs(mixture.beta_rows - other.beta_rows).sum(axis=0).mean())
+def _extrapolate(start: Mixture, once: Mixture, twice: Mixture, longest: float) -> tuple[Mixture, float]:
+    """Extrapolate two steps of EM; return the result and the step length, which is 1 for the two steps alone."""
 
+    def squares(arrays: list[Array]) -> float:
+        # Not by BLAS, whose number of threads would determine the order of the sum.
+        return sum(float(np.einsum("ij,ij->", array, array)) for array in arrays)
 
-def _leap(start: Mixture, once: Mixture, twice: Mixture, longest: float) -> tuple[Mixture, float]:
-    """Extrapolate two steps of EM; return where that leads and how long the leap is, 1 for the two steps alone."""
     slope = [b - a for a, b in zip(start, once, strict=True)]
     bend = [c - b - d for b, c, d in zip(once, twice, slope, strict=True)]
-    length = min(max(1.0, np.sqrt(_square(slope) / max(_square(bend), 1e-300))), longest)
+    length = min(max(1.0, np.sqrt(squares(slope) / max(squares(bend), 1e-300))), longest)
     theta, beta_rows = (
         np.maximum(a + 2 * length * d + length**2 * e, LEAST_KEPT * c)
         for a, c, d, e in zip(start, twice, slope, bend, strict=True)
@@ -199,12 +201,7 @@ def _leap(start: Mixture, once: Mixture, twice: Mixture, longest: float) -> tupl
     return Mixture(theta / theta.sum(axis=1, keepdims=True), beta_rows / beta_rows.sum(axis=0)), length
 
 
-def _square(arrays: list[Array]) -> float:
-    """Return the sum of squares of all entries; not by BLAS, whose threads would decide the order of the sum."""
-    return sum(float(np.einsum("ij,ij->", array, array)) for array in arrays)
-
-
-# --- topics held fixed ------------------------------------------------------------------------------------------
+# --- shares under fixed topics ----------------------------------------------------------------------------------
 
 
 def fitted_shares(
@@ -214,21 +211,108 @@ def fitted_shares(
     *,
     tol: float = 1e-3,
     max_iter: int = 30,
-    for_rows: ForRows = one_thread,
+    dtype: Any = None,
+    threads: Threads = SERIAL,
 ) -> Array:
     """Return the most probable topic shares of each row (N, K) under topics (V, K).
 
-    A row stops when no share changes by more than `tol`; by default where it is good enough to start from. Features
-    that no topic knows are passed over; a row without others has equal shares.
+    A row stops when no share changes by more than `tol`; the defaults are accurate enough to start from. Features
+    that have probability zero in all topics are ignored; a row without any others has equal shares. By default the
+    arithmetic is in single precision where the tolerance allows it.
     """
     n_topics, longest = beta_rows.shape[1], int(np.diff(rows.indptr).max(initial=0))
     theta = np.empty((rows.n_rows, n_topics))
-    # Single precision moves half the memory, and its rounding is nothing beside such a tolerance.
-    topics = beta_rows.astype(np.float32) if tol >= LEAST_SINGLE_TOL else beta_rows
+    if dtype is None:  # single precision moves half the memory, and its rounding is far below such a tolerance
+        dtype = np.float32 if tol >= LEAST_SINGLE_TOL else np.float64
+    topics = beta_rows.astype(dtype, copy=False)
 
-    def fit(piece: slice) -> None:
-        own = np.empty((longest, n_topics), dtype=topics.dtype)
-        kernels.fit_shares(rows, piece.start, piece.stop, topics, row_prior, tol, max_iter, own, theta)
+    def fit(part: slice) -> None:
+        own = np.empty((longest, n_topics), dtype=dtype)
+        kernels.fit_shares(rows, part.start, part.stop, topics, row_prior, tol, max_iter, own, theta)
 
-    each_of(fit, even_pieces(rows.indptr, MAX_PIECES), for_rows)
+    threads.map(fit, even_slices(rows.indptr, MAX_SLICES))
     return theta
+
+
+def plain_fitted_shares(rows: Counts, beta_rows: Array, row_prior: float, *, tol: float, max_iter: int) -> Array:
+    """Return the result of :func:`fitted_shares` in plain NumPy."""
+    theta = np.empty((rows.n_rows, beta_rows.shape[1]))
+    for i, x in enumerate(rows.to_csr().toarray().astype(np.float64)):
+        is_known = (x > 0) & (beta_rows.sum(axis=1) > 0)
+        x, own = x[is_known], beta_rows[is_known]
+        share = np.full(beta_rows.shape[1], 1.0 / beta_rows.shape[1])
+        for _ in range(max_iter):
+            last, share = share, row_prior + share * (x / (own @ share) @ own)
+            share /= share.sum()
+            if np.abs(share - last).max() <= tol:
+                break
+        theta[i] = share
+    return theta
+
+
+def topic_shares(
+    rows: Counts,
+    beta: Array,
+    *,
+    prior: float,
+    tol: float = 1e-6,
+    max_iter: int = 200,
+    n_threads: int = 1,
+    monitor: Monitor | None = None,
+) -> Array:
+    """Return the expected topic shares of each row under fixed topics.
+
+    Parameters
+    ----------
+    rows : Counts of shape (N, V)
+    beta : array of shape (K, V)
+        Topics; rows sum to one. Features with probability zero in all of them are ignored.
+    prior : float
+        Symmetric Dirichlet prior of a row's shares.
+    tol, max_iter : float, int
+        The fixed-point iteration of a row stops when no parameter changes by more than `tol` times the row's total.
+    n_threads : int
+        The result does not depend on it.
+    monitor : Monitor, optional
+        Receives each row as a step of the running stage.
+
+    Returns
+    -------
+    shares : array of shape (N, K)
+        Rows sum to one; a row without counts has equal shares.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mmpca.counts import as_counts
+    >>> from mmpca.topics import topic_shares
+    >>> beta = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
+    >>> topic_shares(as_counts([[8, 9, 1]]), beta, prior=1.0).round(2)
+    array([[0.9, 0.1]])
+    """
+    gamma = np.empty((rows.n_rows, len(beta)))
+    beta_rows = np.ascontiguousarray(beta.T)
+
+    def fold_in(some: Rows) -> None:
+        kernels.fold_in(rows, some, beta_rows, float(prior), tol, max_iter, gamma)
+        if monitor is not None:
+            monitor.step(len(some))
+
+    with open_threads(n_threads) as threads:
+        threads.for_rows(fold_in, np.arange(rows.n_rows))
+    shares: Array = gamma / gamma.sum(axis=1, keepdims=True)
+    return shares
+
+
+def plain_topic_shares(rows: Counts, beta: Array, *, prior: float, tol: float, max_iter: int) -> Array:
+    """Return the result of :func:`topic_shares` in plain NumPy, for topics without features of probability zero."""
+    gamma = np.empty((rows.n_rows, len(beta)))
+    for i, x in enumerate(rows.to_csr().toarray().astype(np.float64)):
+        gamma[i] = prior + x.sum() / len(beta)
+        for _ in range(max_iter):
+            last, weighted = gamma[i].copy(), np.exp(digamma(gamma[i]))[:, None] * beta  # (K, V)
+            gamma[i] = prior + weighted / weighted.sum(axis=0) @ x
+            if np.abs(gamma[i] - last).max() <= tol * (x.sum() + 1.0):
+                break
+    shares: Array = gamma / gamma.sum(axis=1, keepdims=True)
+    return shares

@@ -1,302 +1,304 @@
-"""Topics from a latent Dirichlet allocation of the rows, its row prior chosen from the data."""
+"""Latent Dirichlet allocation of the rows, with a row prior chosen from the data.
+
+A strong row prior suits rows that mix all topics, a weak one texts about a single thing; a wrong one makes the topics
+wrong. The likelihood of the fitted counts cannot choose it (it prefers the weakest), and neither can an estimate from
+the fitted shares, which are overfitted already. Held-out counts can.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmpca import kernels
-from mmpca.counts import Counts, no_rows
-from mmpca.places import (
+from mmpca.backend import (
     EXACT_BITS,
-    ForRows,
-    Here,
-    Place,
+    SERIAL,
+    LocalRows,
+    RowBackend,
     Rows,
+    Threads,
     column_totals,
-    even_pieces,
-    in_threads,
-    joined,
-    pieces_of,
+    even_slices,
+    map_rows,
+    open_threads,
     row_entries,
-    summed,
-    threads,
+    select,
+    slices_of,
 )
-from mmpca.stages import QUIET, Stages
-from mmpca.topics import costs
-from mmpca.topics.em import (
-    SMOOTHING,
-    Array,
-    Callback,
-    Limits,
-    Mixture,
-    Problem,
-    Runner,
-    fitted_shares,
-    topics_of,
-)
-from mmpca.topics.prior import GRID, SEARCH, PriorChoice, choose_row_prior
+from mmpca.counts import Counts
+from mmpca.monitor import Monitor
+from mmpca.topics import kernels
+from mmpca.topics.em import SMOOTHING, Array, EMFit, Mixture, Problem, fitted_shares, random_mixture, run_em, topics_of
 from mmpca.topics.spectral import grouped_counts
-from mmpca.topics.splits import held_out_score, split_counts
+from mmpca.topics.thinning import count_folds, held_out_rows, held_out_score, split_counts
 
-FINAL = Limits(max_passes=1000, tol=1e-5)
-# Work is counted in entries times topics: about 300 million a second.
-SEARCH_WORK = 2_000_000  # of a pass that chooses the prior
-SEARCH_COVER = (
-    25  # entries a feature that such a pass has at least: thinner data want a stronger prior than all of them
-)
-SEARCH_EFFORT = 400_000_000  # of all passes of such a run
-FINAL_WORK = 40_000_000  # of a pass that fits the topics
-FINAL_EFFORT = 2_000_000_000  # of all these passes: large data stop before they settle
-LEAST_PASSES = 60  # but not before so many
-TRIAL_PASSES = 9  # after which a sample has to show that it is of use
-GROUPED_ENTRIES = 40_000_000  # of the rows whose main directions are looked for
-REFINING_PASSES, GROUPED_PASSES = 3, 5  # over all rows, after a fit of some or from groups of rows
-REFINED_ENTRIES = 2**20  # of the rows whose shares are held at a time
-CHOOSING = ("topics: choosing a prior, pass {step}", costs.USUAL_SEARCH)
-SCALE_BITS = 20  # of expected counts, which are rounded so that their sums are exact in any order
+ROW_PRIORS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+SMOOTHINGS = (SMOOTHING, 3 * SMOOTHING, 10 * SMOOTHING, 30 * SMOOTHING, 100 * SMOOTHING)
+MAX_PASSES, TOL = 1000, 1e-5  # of the final run of EM
+SEARCH_PASSES, SEARCH_TOL = 200, 1e-4  # accurate enough to compare priors
+# If the rows are of many kinds, random starts end in topics of very different quality, and only one in six may be good.
+# Small data therefore get more starts, until three of them have reached the same objective.
+LEAST_STARTS, MOST_STARTS, N_AGREEING = 3, 20, 3
+SAME_OBJECTIVE = 3.0  # nats
+TRIAL_PASSES = 9  # over a sample, before it must have improved the score
+REFINING_PASSES, GROUPED_PASSES = 3, 5  # over all rows, after EM on a sample or starting from groups of rows
+FOLD_STARTS = 2
+SCALE_BITS = 20  # expected counts are rounded to multiples of 2**-20, to make their sums exact in any order
+
+
+class Budget(NamedTuple):
+    """Limits on the work for large data, counted in entries times topics: about 300 million a second."""
+
+    search_work: int = 2_000_000  # per pass, to choose the prior
+    search_cover: int = 25  # least number of entries per feature there: thinner data prefer too strong a prior
+    search_effort: int = 400_000_000  # of all passes of a run, to choose the prior
+    start_effort: int = 600_000_000  # after which no further start begins
+    final_work: int = 40_000_000  # per pass, to fit the topics
+    final_effort: int = 2_000_000_000  # of all these passes: large data stop before EM has converged
+    least_passes: int = 60  # whatever the effort
+    grouped_entries: int = 40_000_000  # of the rows whose main directions are computed
+    refined_entries: int = 2**20  # of the rows whose shares are in memory at a time
+
+
+BUDGET = Budget()
 
 
 class LDAFit(NamedTuple):
-    """Topics, and how they came about."""
+    """Topics, and how they were found."""
 
     beta: Array  # (K, V), rows sum to one; zero for features that never occur
     row_prior: float
-    score: float  # mean log-likelihood of a held-out count under what was fitted to the others
+    score: float  # mean log-likelihood of a held-out count
     scores: dict[float, float]  # the same for each row prior that was tried, from the first start
     n_passes: int  # over all runs
-    converged: bool  # whether the last run settled
+    converged: bool  # whether the last run converged
 
 
-def learn_topics(
-    rows: Counts,
-    n_topics: int,
-    *,
-    rng: np.random.Generator,
-    row_prior: float | Literal["auto"] = "auto",
-    smoothing: float = SMOOTHING,
-    n_init: int | Literal["auto"] = "auto",
-    max_passes: int = FINAL.max_passes,
-    tol: float = FINAL.tol,
-    n_threads: int = 1,
-    callback: Callback | None = None,
-    stages: Stages = QUIET,
-) -> Array:
-    """Return topics (K, V) that mix to the rows, each row having shares of its own; see :func:`fit_lda`."""
-    return fit_lda(
-        rows, n_topics, rng=rng, row_prior=row_prior, smoothing=smoothing, n_init=n_init, max_passes=max_passes,
-        tol=tol, n_threads=n_threads, callback=callback, stages=stages,
-    ).beta  # fmt: skip
+class _Options(NamedTuple):
+    """Parameters of a fit, for the functions that run on the backend of the rows."""
+
+    n_topics: int
+    is_present: NDArray[np.bool_]  # (V,)
+    grid: tuple[float, ...]
+    smoothing: float
+    n_init: int | Literal["auto"]
+    max_passes: int
+    tol: float
+    budget: Budget
 
 
 def fit_lda(
-    rows: Counts,
+    rows: Counts | RowBackend,
     n_topics: int,
     *,
     rng: np.random.Generator,
     row_prior: float | Literal["auto"] = "auto",
     smoothing: float = SMOOTHING,
     n_init: int | Literal["auto"] = "auto",
-    max_passes: int = FINAL.max_passes,
-    tol: float = FINAL.tol,
+    max_passes: int = MAX_PASSES,
+    tol: float = TOL,
     n_threads: int = 1,
-    callback: Callback | None = None,
-    stages: Stages = QUIET,
+    monitor: Monitor | None = None,
+    budget: Budget = BUDGET,
 ) -> LDAFit:
     """Fit topics to rows.
 
-    The prior and the best of several starts are found on four fifths of the counts, scored on the others; from there,
-    EM runs on all counts. Of large data, the prior is chosen on as many random rows as keep a pass within
-    `SEARCH_WORK` or have `SEARCH_COVER` entries a feature; the topics are fitted on as many as keep it within
-    `FINAL_WORK`, in no more passes than `FINAL_EFFORT` affords, and refined by a few passes over all rows. Where there
-    are twice as many rows as the prior is chosen on, the topics start from groups of rows that are alike in the main
-    directions of up to `GROUPED_ENTRIES` entries, which show topics that no random start on a sample finds.
+    The row prior and the best of several starts are found on four fifths of the counts and scored on the others; then
+    EM runs on all counts. For large data, the prior is chosen on a random sample of the rows, the topics are fitted to
+    a larger sample, and a few passes over all rows refine them. If the first sample has at most half of the rows, the
+    topics start from groups of rows that are close to each other in the main directions of all rows, which show topics
+    that no random start on a sample finds.
 
     Parameters
     ----------
-    rows : Counts of shape (N, V)
+    rows : Counts of shape (N, V) or RowBackend
+        Samples of the rows of a backend are collected in one place; passes over all rows run on its blocks.
     n_topics : int
     rng : Generator
         Draws starts, splits and samples.
     row_prior : float or "auto"
-        Symmetric Dirichlet prior of the rows' shares, counted in tokens of each topic that a row has beforehand.
+        Symmetric Dirichlet prior of the rows' shares, in pseudo-tokens per topic.
     smoothing : float
-        The same of the topics, counted in tokens of each feature.
+        Symmetric Dirichlet prior of the topics, in pseudo-tokens per feature.
     n_init : int or "auto"
         Random starts; the one with the highest objective is kept. "auto": see :func:`choose_row_prior`.
     max_passes, tol : int, float
-        A run ends after so many passes, or when one changes the topics by less than `tol` in mean total variation.
+        A run ends after this many passes, or when a pass changes the topics by less than `tol` in mean total variation.
     n_threads : int
         The result does not depend on it.
-    callback : callable, optional
-        Called with the number of passes so far; a true answer stops there.
-    stages : Stages
-        Told how far it is.
+    monitor : Monitor, optional
+        Receives the progress as stage "topics"; if it is stopped, the topics found so far are returned.
+    budget : Budget
+        Limits on the work for large data.
+
+    Returns
+    -------
+    LDAFit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mmpca.counts import as_counts
+    >>> from mmpca.simulate import paper_design
+    >>> from mmpca.topics import fit_lda
+    >>> rows = as_counts(paper_design(n_samples=100, random_state=0).X)
+    >>> fit = fit_lda(rows, 4, rng=np.random.default_rng(0))
+    >>> fit.beta.shape == (4, rows.n_features)
+    True
     """
-    settings = Settings(row_prior, smoothing, n_init, max_passes, tol)
-    return fit_lda_at(
-        Here(rows), n_topics, rng=rng, settings=settings, n_threads=n_threads, callback=callback, stages=stages
+    backend: RowBackend = LocalRows(rows) if isinstance(rows, Counts) else rows
+    monitor = Monitor() if monitor is None else monitor
+    every = np.arange(backend.n_rows)
+    n_entries = map_rows(backend, row_entries, every)  # (N,)
+    totals = backend.map_reduce(column_totals, every)  # (V,)
+    grid = ROW_PRIORS if isinstance(row_prior, str) else (float(row_prior),)
+    options = _Options(n_topics, totals > 0, grid, smoothing, n_init, max_passes, tol, budget)
+    n_search = max(budget.search_work // n_topics, budget.search_cover * int(options.is_present.sum()))
+    some = sample_rows(n_entries, n_search, rng)
+    with open_threads(n_threads) as threads:
+        backend = backend.with_threads(threads)
+        run = (threads if backend.is_local else SERIAL, monitor)  # other processes have neither threads nor a callback
+        if n_topics > 1 and backend.n_rows >= 2 * len(some):
+            grouped = _fit_groups(backend, some, n_entries, totals, options, rng, run)
+            if grouped is not None:
+                return _refine(backend, grouped, GROUPED_PASSES, int(totals.max()), options, monitor)
+        monitor.begin("topics", "topics: choosing the row prior")
+        choice, rng = backend.apply(_choose, some, options, rng, *run)  # a worker advances a copy of the generator
+        beta = np.ascontiguousarray(choice.mixture.beta_rows.T)
+        fit = LDAFit(beta, choice.row_prior, choice.score, choice.scores, choice.n_passes, converged=False)
+        if len(some) == backend.n_rows:
+            monitor.begin("topics", "topics: fitting")
+            small: LDAFit = backend.apply(_continue, some, fit, choice.mixture.theta, options, max_passes, *run)
+            return small
+        sample = sample_rows(n_entries, budget.final_work // n_topics, rng)
+        fit = _fit_sample(backend, sample, n_entries, fit, options, max_passes, run)
+        if len(sample) == backend.n_rows:
+            return fit
+        return _refine(backend, fit, REFINING_PASSES, int(totals.max()), options, monitor)
+
+
+def sample_rows(n_entries: NDArray[np.int64], limit: int, rng: np.random.Generator) -> Rows:
+    """Return all rows, or a random sample with at most `limit` entries in total but at least one row; sorted.
+
+    `n_entries` is the number of entries of each row, shape (N,).
+    """
+    if n_entries.sum() <= limit:
+        return np.arange(len(n_entries))
+    order = rng.permutation(len(n_entries))
+    n_taken = int(np.searchsorted(np.cumsum(n_entries[order]), limit, side="right"))
+    return np.sort(order[: max(1, n_taken)])
+
+
+def affordable_passes(max_passes: int, work: int, effort: int, least: int = BUDGET.least_passes) -> int:
+    """Return the number of passes of the given work that the effort allows, within `least` and `max_passes`."""
+    return min(max_passes, max(least, effort // work))
+
+
+def _choose(
+    rows: Counts, options: _Options, rng: np.random.Generator, threads: Threads, monitor: Monitor
+) -> tuple[PriorChoice, np.random.Generator]:
+    """Choose the row prior; return the generator as well."""
+    n_passes, work = min(SEARCH_PASSES, options.max_passes), rows.nnz * options.n_topics
+    choice = choose_row_prior(
+        rows,
+        options.n_topics,
+        rng=rng,
+        grid=options.grid,
+        smoothing=options.smoothing,
+        n_init=options.n_init,
+        is_present=options.is_present,
+        max_passes=affordable_passes(n_passes, work, options.budget.search_effort, options.budget.least_passes),
+        tol=max(SEARCH_TOL, options.tol),
+        start_effort=options.budget.start_effort,
+        threads=threads,
+        monitor=monitor,
     )
+    return choice, rng
 
 
-class Settings(NamedTuple):
-    """Parameters of :func:`fit_lda`."""
-
-    row_prior: float | Literal["auto"] = "auto"
-    smoothing: float = SMOOTHING
-    n_init: int | Literal["auto"] = "auto"
-    max_passes: int = FINAL.max_passes
-    tol: float = FINAL.tol
-
-
-def fit_lda_at(
-    place: Place,
-    n_topics: int,
-    *,
-    rng: np.random.Generator,
-    settings: Settings | None = None,
-    n_threads: int = 1,
-    callback: Callback | None = None,
-    stages: Stages = QUIET,
-) -> LDAFit:
-    """Fit topics to rows wherever they are; see :func:`fit_lda`.
-
-    What is fitted to a part of the rows is fitted in one place; the last passes over all rows are made where these are.
-    Threads and the callback are for rows in this process.
-    """
-    with threads(n_threads) as pool:
-        # Runs elsewhere have neither threads nor anybody to tell; stages know that they were sent.
-        for_rows = in_threads(pool)
-        run = Runner(for_rows, callback, stages) if place.is_here else Runner(stages=stages)
-        return _fit_at(place.using(for_rows), n_topics, rng, settings or Settings(), run)
-
-
-def _fit_at(place: Place, n_topics: int, rng: np.random.Generator, settings: Settings, run: Runner) -> LDAFit:
-    every = np.arange(place.n_rows)
-    entries = joined(place, row_entries, every)  # (N,)
-    totals = place.total(column_totals, every)
-    is_present = totals > 0
-    some = sampled(entries, _search_entries(n_topics, is_present), rng)
-    tried = _Tried(n_topics, is_present, settings, int(totals.max()))
-    n_entries, n_scored = int(entries.sum()), int(entries[some].sum())
-    if len(some) == place.n_rows:
-        run.stages.expect(_of_whole(n_entries, tried))
-        run.stages.begin("prior", *CHOOSING, is_sure=False)
-        whole: LDAFit = place.together(_fit_whole, some, n_topics, is_present, settings, rng, run)
-        return whole
-    is_grouped = n_topics > 1 and place.n_rows >= 2 * len(some)
-    run.stages.expect(_expected(n_entries, n_scored, tried, is_grouped=is_grouped))
-    if is_grouped:
-        grouped = _grouped(place, some, entries, totals, tried, rng, run)
-        if grouped is not None:
-            return grouped._replace(beta=_refined(place, grouped, tried, GROUPED_PASSES, run.stages))
-        run.stages.expect(_expected(n_entries, n_scored, tried, is_grouped=False))
-    run.stages.begin("prior", *CHOOSING, is_sure=False)
-    first, rng = place.together(_fit_first, some, tried, rng, run)  # that of the caller may be a copy elsewhere
-    larger = sampled(entries, FINAL_WORK // n_topics, rng)
-    _begin_sample(run.stages, int(entries[larger].sum()), tried)
-    fit = place.together(_fit_sample, larger, first, tried, run)
-    if len(larger) == place.n_rows:
-        return fit
-    return fit._replace(beta=_refined(place, fit, tried, REFINING_PASSES, run.stages))
-
-
-class _Tried(NamedTuple):
-    """What the fits of some rows have in common."""
-
-    n_topics: int
-    is_present: NDArray[np.bool_]  # (V,)
-    settings: Settings
-    largest_total: int  # of a feature
-
-    @property
-    def scale(self) -> float:
-        """What expected counts are multiplied by before they are rounded: no sum of them is too large to be exact."""
-        return float(2.0 ** min(SCALE_BITS, EXACT_BITS - self.largest_total.bit_length()))
-
-    @property
-    def grid(self) -> tuple[float, ...]:
-        """Row priors to choose from."""
-        return GRID if isinstance(self.settings.row_prior, str) else (float(self.settings.row_prior),)
-
-
-def _fit_whole(
+def _continue(
     rows: Counts,
-    n_topics: int,
-    is_present: NDArray[np.bool_],
-    settings: Settings,
-    rng: np.random.Generator,
-    run: Runner,
+    fit: LDAFit,
+    theta: Array | None,
+    options: _Options,
+    max_passes: int,
+    threads: Threads,
+    monitor: Monitor,
 ) -> LDAFit:
-    """Choose the row prior, and fit the topics."""
-    choice = _choose(rows, _Tried(n_topics, is_present, settings, 1), rng, run)
-    problem = Problem(rows, is_present, choice.row_prior, settings.smoothing)
-    run.stages.begin("topics", "topics: pass {step}", costs.USUAL_PASSES, is_sure=False)
-    fit = run(problem, choice.mixture, Limits(settings.max_passes, settings.tol))
-    beta = np.ascontiguousarray(fit.mixture.beta_rows.T)
-    return LDAFit(beta, choice.row_prior, choice.score, choice.scores, run.n_passes, fit.converged)
+    """Continue from given topics by EM; without shares, fit these first."""
+    beta_rows = np.ascontiguousarray(fit.beta.T)
+    if theta is None:
+        theta = fitted_shares(rows, beta_rows, fit.row_prior, threads=threads)
+    problem = Problem(rows, options.is_present, fit.row_prior, options.smoothing)
+    start = Mixture(theta, beta_rows)
+    found = run_em(problem, start, max_passes=max_passes, tol=options.tol, threads=threads, monitor=monitor)
+    beta = np.ascontiguousarray(found.mixture.beta_rows.T)
+    return fit._replace(beta=beta, n_passes=fit.n_passes + found.n_passes, converged=found.converged)
 
 
-def _fit_first(
-    rows: Counts, tried: _Tried, rng: np.random.Generator, run: Runner
-) -> tuple[LDAFit, np.random.Generator]:
-    """Choose the row prior on some rows; return the topics that came with it, and the generator as it was left."""
-    choice = _choose(rows, tried, rng, run)
-    beta = np.ascontiguousarray(choice.mixture.beta_rows.T)
-    return LDAFit(beta, choice.row_prior, choice.score, choice.scores, run.n_passes, converged=False), rng
+# --- large data -------------------------------------------------------------------------------------------------
 
 
-def _choose(rows: Counts, tried: _Tried, rng: np.random.Generator, run: Runner) -> PriorChoice:
-    settings = tried.settings
-    limits = Limits(min(SEARCH.max_passes, settings.max_passes), max(SEARCH.tol, settings.tol))
-    return choose_row_prior(
-        rows, tried.n_topics, rng=rng, grid=tried.grid, smoothing=settings.smoothing, n_init=settings.n_init,
-        is_present=tried.is_present, limits=affordable(limits, rows.nnz * tried.n_topics, SEARCH_EFFORT), run=run,
-    )  # fmt: skip
+def _fit_sample(
+    backend: RowBackend,
+    sample: Rows,
+    n_entries: NDArray[np.int64],
+    fit: LDAFit,
+    options: _Options,
+    max_passes: int,
+    run: tuple[Threads, Monitor],
+) -> LDAFit:
+    """Continue from given topics on a sample, as far as the budget allows."""
+    work, budget = int(n_entries[sample].sum()) * options.n_topics, options.budget
+    n_passes = affordable_passes(max_passes, work, budget.final_effort, budget.least_passes)
+    # EM usually converges before `max_passes`, but not before a number that the budget has lowered.
+    run[1].begin("topics", "topics: fitting a sample", n_passes if n_passes < options.max_passes else 0)
+    found: LDAFit = backend.apply(_continue, sample, fit, None, options, n_passes, *run)
+    return found
 
 
-def _grouped(
-    place: Place,
+def _fit_groups(
+    backend: RowBackend,
     some: Rows,
-    entries: NDArray[np.int64],
+    n_entries: NDArray[np.int64],
     totals: Array,
-    tried: _Tried,
+    options: _Options,
     rng: np.random.Generator,
-    run: Runner,
+    run: tuple[Threads, Monitor],
 ) -> LDAFit | None:
-    """Return topics that start from the main directions of the other rows, if these show anything.
+    """Return topics that start from the main directions of the other rows, or None if these show nothing.
 
-    What counts is how likely they make held-out counts of `some` rows, which they have not seen: they must do better
-    than the features' frequencies. EM on a sample goes on from them as long as that does better still: a few passes
-    show whether it learns the topics, or only its own sample.
+    The criterion is the likelihood of held-out counts of `some` rows, which the topics have not seen: they must
+    predict better than the frequencies of the features. EM on a sample continues only as long as it improves the score:
+    a few passes show whether it learns the topics or merely its own sample.
     """
-    others = np.delete(np.arange(place.n_rows), some)
-    among = others[sampled(entries[others], GROUPED_ENTRIES, rng)]
-    counts = grouped_counts(place, among, totals, tried.n_topics, rng, run.stages)
-    problem = Problem(no_rows(place.n_features), tried.is_present, np.nan, tried.settings.smoothing)
+    n_topics, budget = options.n_topics, options.budget
+    others = np.delete(np.arange(backend.n_rows), some)
+    among = others[sample_rows(n_entries[others], budget.grouped_entries, rng)]
+    counts = grouped_counts(backend, among, totals, n_topics, rng, run[1])  # (V, K)
     seed = int(rng.integers(2**63))
 
     def scores(beta_rows: Array, grid: tuple[float, ...]) -> dict[float, float]:
-        found: dict[float, float] = place.together(_fixed_scores, some, beta_rows, grid, seed, run)
+        found: dict[float, float] = backend.apply(scores_of_topics, some, beta_rows, grid, seed, run[0])
         return found
 
-    run.stages.begin("scores", "topics: prior")
-    beta_rows = topics_of(problem, counts)
-    by_prior = scores(beta_rows, tried.grid)
+    run[1].begin("topics", "topics: choosing the row prior")
+    beta_rows = topics_of(counts, options.is_present, options.smoothing)
+    by_prior = scores(beta_rows, options.grid)
     row_prior = max(by_prior, key=lambda prior: by_prior[prior])
-    if not by_prior[row_prior] > scores(topics_of(problem, counts.sum(axis=1, keepdims=True)), (1.0,))[1.0]:
+    frequencies = topics_of(counts.sum(axis=1, keepdims=True), options.is_present, options.smoothing)  # (V, 1)
+    if not by_prior[row_prior] > scores(frequencies, (1.0,))[1.0]:
         return None
     fit = LDAFit(np.ascontiguousarray(beta_rows.T), row_prior, by_prior[row_prior], by_prior, 0, converged=False)
-    sample = others[sampled(entries[others], FINAL_WORK // tried.n_topics, rng)]
-    _begin_sample(run.stages, int(entries[sample].sum()), tried)
-    n_trial = min(TRIAL_PASSES, tried.settings.max_passes)
-    for n_passes in (n_trial, tried.settings.max_passes - n_trial):
-        if n_passes == 0 or fit.converged or run.is_stopped:
+    sample = others[sample_rows(n_entries[others], budget.final_work // n_topics, rng)]
+    n_trial = min(TRIAL_PASSES, options.max_passes)
+    for n_passes in (n_trial, options.max_passes - n_trial):
+        if n_passes == 0 or fit.converged or run[1].is_stopped:
             break
-        limited = tried._replace(settings=tried.settings._replace(max_passes=n_passes))
-        longer: LDAFit = place.together(_fit_sample, sample, fit, limited, run)
+        longer = _fit_sample(backend, sample, n_entries, fit, options, n_passes, run)
         score = scores(np.ascontiguousarray(longer.beta.T), (row_prior,))[row_prior]
         if not score > fit.score:
             break
@@ -304,123 +306,249 @@ def _grouped(
     return fit
 
 
-def _fixed_scores(
-    rows: Counts, beta_rows: Array, grid: tuple[float, ...], seed: int, run: Runner
+def scores_of_topics(
+    rows: Counts, beta_rows: Array, grid: tuple[float, ...], seed: int, threads: Threads
 ) -> dict[float, float]:
-    """Return the held-out score of topics that have not seen the rows under each row prior."""
+    """Return the held-out score, for each row prior, of topics that were fitted to other rows."""
     split = split_counts(rows, np.random.default_rng(seed))
-    shares = {prior: fitted_shares(split.kept, beta_rows, prior, for_rows=run.for_rows) for prior in grid}
+    shares = {prior: fitted_shares(split.kept, beta_rows, prior, threads=threads) for prior in grid}
     return {prior: held_out_score(split.held_out, theta, beta_rows.T) for prior, theta in shares.items()}
 
 
-def _fit_sample(rows: Counts, first: LDAFit, tried: _Tried, run: Runner) -> LDAFit:
-    """Go on from given topics on as many rows as a pass may have."""
-    n_before, settings = run.n_passes, tried.settings
-    beta_rows = np.ascontiguousarray(first.beta.T)
-    theta = fitted_shares(rows, beta_rows, first.row_prior, for_rows=run.for_rows)
-    limits = _sample_limits(rows.nnz, tried)
-    problem = Problem(rows, tried.is_present, first.row_prior, settings.smoothing)
-    fit = run(problem, Mixture(theta, beta_rows), limits)
-    beta = np.ascontiguousarray(fit.mixture.beta_rows.T)
-    n_passes = first.n_passes + run.n_passes - n_before
-    return first._replace(beta=beta, n_passes=n_passes, converged=fit.converged)
-
-
-def _sample_limits(n_entries: int, tried: _Tried) -> Limits:
-    """Return when EM on a sample ends."""
-    limits = Limits(tried.settings.max_passes, tried.settings.tol)
-    return affordable(limits, n_entries * tried.n_topics, FINAL_EFFORT)
-
-
-def expected_costs(rows: Counts, n_topics: int) -> dict[str, float]:
-    """Return what the stages of :func:`fit_lda` cost, before it begins, in the unit of `mmpca.topics.costs`."""
-    tried = _Tried(n_topics, rows.column_totals() > 0, Settings(), 1)
-    n_scored = _search_entries(n_topics, tried.is_present)
-    if rows.nnz <= n_scored:
-        return _of_whole(rows.nnz, tried)
-    return _expected(rows.nnz, n_scored, tried, is_grouped=n_topics > 1 and rows.nnz >= 2 * n_scored)
-
-
-def _search_entries(n_topics: int, is_present: NDArray[np.bool_]) -> int:
-    """Return how many entries the rows have that choose the prior."""
-    return max(SEARCH_WORK // n_topics, SEARCH_COVER * int(is_present.sum()))
-
-
-def _paced(found: dict[str, float], tried: _Tried) -> dict[str, float]:
-    pace = costs.pace(tried.is_present.size, tried.n_topics)
-    return {name: pace * cost for name, cost in found.items()}
-
-
-def _of_whole(n_entries: int, tried: _Tried) -> dict[str, float]:
-    """Return the expected costs of the stages where all rows choose the prior."""
-    return _paced(costs.of_whole(n_entries, tried.n_topics), tried)
-
-
-def _expected(n_entries: int, n_scored: int, tried: _Tried, *, is_grouped: bool) -> dict[str, float]:
-    """Return the expected costs of the stages where rows of `n_scored` entries choose the prior."""
-    n_topics = tried.n_topics
-    n_sampled = max(1, min(n_entries, FINAL_WORK // n_topics))
-    n_passes, n_refining = _sample_limits(n_sampled, tried).max_passes, GROUPED_PASSES
-    before = costs.of_directions(min(n_entries, GROUPED_ENTRIES), n_scored, n_topics, len(tried.grid))
-    if not is_grouped:
-        before, n_refining = costs.of_first(n_scored, n_topics), REFINING_PASSES if n_sampled < n_entries else 0
-    return _paced(before | costs.of_sample(n_sampled, n_passes, n_entries, n_refining, n_topics), tried)
-
-
-def _begin_sample(stages: Stages, n_entries: int, tried: _Tried) -> None:
-    """Tell that EM on a sample begins: of large data all passes are made, others settle before."""
-    n_passes = _sample_limits(n_entries, tried).max_passes
-    if n_passes <= costs.USUAL_PASSES:
-        stages.begin("sample", "topics: pass {step} of {n_steps} over a sample", n_passes)
-    else:
-        stages.begin("sample", "topics: pass {step} over a sample", costs.USUAL_PASSES, is_sure=False)
-
-
-def _refined(place: Place, fit: LDAFit, tried: _Tried, n_passes: int, stages: Stages) -> Array:
-    """Return topics (K, V) after a few passes over all rows."""
-    beta_rows, every = np.ascontiguousarray(fit.beta.T), np.arange(place.n_rows)
-    problem = Problem(no_rows(place.n_features), tried.is_present, fit.row_prior, tried.settings.smoothing)
-    stages.begin("refining", "topics: all rows", n_passes * place.n_rows)
-    for number in range(n_passes):
-        stages.reach(number * place.n_rows, f"topics: pass {number + 1} of {n_passes} over all rows")
-        counts = place.total(expected_topics, every, shared=(beta_rows, fit.row_prior, tried.scale, stages))
-        beta_rows = topics_of(problem, counts / tried.scale)
-    return np.ascontiguousarray(beta_rows.T)
+def _refine(
+    backend: RowBackend, fit: LDAFit, n_passes: int, largest_total: int, options: _Options, monitor: Monitor
+) -> LDAFit:
+    """Improve the topics by a few passes of EM over all rows."""
+    beta_rows, every = np.ascontiguousarray(fit.beta.T), np.arange(backend.n_rows)
+    scale = float(2.0 ** min(SCALE_BITS, EXACT_BITS - largest_total.bit_length()))  # all sums stay exact
+    shared = (fit.row_prior, scale, options.budget.refined_entries, monitor)
+    monitor.begin("topics", "topics: refining on all rows", n_passes * backend.n_rows)
+    for _ in range(n_passes):
+        if monitor.is_stopped:
+            break
+        counts = backend.map_reduce(expected_topics, every, shared=(beta_rows, *shared))
+        beta_rows = topics_of(counts / scale, options.is_present, options.smoothing)
+    return fit._replace(beta=np.ascontiguousarray(beta_rows.T))
 
 
 def expected_topics(
-    part: Counts, rows: Rows, beta_rows: Array, row_prior: float, scale: float, stages: Stages, for_rows: ForRows
+    block: Counts,
+    rows: Rows,
+    beta_rows: Array,
+    row_prior: float,
+    scale: float,
+    n_entries: int,
+    monitor: Monitor,
+    threads: Threads,
 ) -> Array:
-    """Return the expected counts of topics in features, (V, K), times `scale` and rounded, of all rows of a part.
+    """Return the expected counts of features in topics, (V, K), times `scale` and rounded, over some rows of a block.
 
-    The shares of a part of the rows are held at a time.
+    Shares are in memory for about `n_entries` entries at a time.
+    """
+    selected = select(block, rows)
+
+    def add(part: slice, counts: Array) -> None:
+        stretch = selected.take(part)
+        for at in even_slices(stretch.indptr, -(-stretch.nnz // n_entries)):
+            theta = fitted_shares(stretch.take(at), beta_rows, row_prior)
+            kernels.gather_topics(stretch, at.start, at.stop, theta, beta_rows, scale, counts)
+            monitor.step(at.stop - at.start)
+
+    return threads.sum_slices(add, slices_of(selected, np.arange(selected.n_rows)), beta_rows.shape)
+
+
+# --- the row prior ----------------------------------------------------------------------------------------------
+
+
+class PriorChoice(NamedTuple):
+    """The best start at the best prior, and how well the first start did under each prior that was tried."""
+
+    row_prior: float
+    score: float  # mean log-likelihood of a held-out count: also comparable between numbers of topics
+    mixture: Mixture
+    objective: float  # of EM, on the counts that were kept
+    n_passes: int  # of all runs
+    scores: dict[float, float]
+
+
+def choose_row_prior(
+    rows: Counts,
+    n_topics: int,
+    *,
+    rng: np.random.Generator,
+    grid: Sequence[float] = ROW_PRIORS,
+    smoothing: float = SMOOTHING,
+    n_init: int | Literal["auto"] = "auto",
+    is_present: NDArray[np.bool_] | None = None,
+    max_passes: int = SEARCH_PASSES,
+    tol: float = SEARCH_TOL,
+    same_objective: float = SAME_OBJECTIVE,
+    start_effort: int = BUDGET.start_effort,
+    threads: Threads = SERIAL,
+    monitor: Monitor | None = None,
+) -> PriorChoice:
+    """Choose the row prior that makes held-out counts most likely.
+
+    The search starts in the middle of the grid and goes up as long as the score rises, or else down; each fit starts
+    from its neighbor's. At the best prior, further random starts compete, and the one with the highest objective is
+    kept: the objective separates the maxima of EM more clearly than held-out counts do, which only break ties.
+
+    Parameters
+    ----------
+    rows : Counts of shape (N, V)
+    n_topics : int
+    rng : Generator
+        Splits the counts and draws the starts.
+    grid : sequence of float
+        Row priors, ascending.
+    smoothing : float
+        Symmetric Dirichlet prior of the topics, in pseudo-tokens per feature.
+    n_init : int or "auto"
+        Random starts, including the one that searches the grid. "auto" makes three, and on small data up to twenty,
+        until three have reached the same objective as the best.
+    is_present : array of bool, shape (V,), optional
+        Features with positive probability in the topics; by default those that occur.
+    max_passes, tol : int, float
+        A run ends after this many passes, or when a pass changes the topics by less than `tol` in mean total variation.
+    same_objective : float
+        Differences below this many nats are ties.
+    start_effort : int
+        With "auto", no more than three starts if they take more than this many entries times topics times passes.
+    threads : Threads
+        The result does not depend on them.
+    monitor : Monitor, optional
+        Receives each pass as a step; if it is stopped, the best choice so far is returned.
+
+    Returns
+    -------
+    PriorChoice
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mmpca.counts import as_counts
+    >>> from mmpca.simulate import paper_design
+    >>> from mmpca.topics import choose_row_prior
+    >>> rows = as_counts(paper_design(n_samples=100, random_state=0).X)
+    >>> choose_row_prior(rows, 4, rng=np.random.default_rng(0)).row_prior
+    30.0
+    """
+    monitor = Monitor() if monitor is None else monitor
+    split = split_counts(rows, rng)
+    is_present = rows.column_totals() > 0 if is_present is None else is_present
+    problem = Problem(split.kept, is_present, grid[0], smoothing)
+
+    def attempt(row_prior: float, start: Mixture) -> PriorChoice:
+        under = problem._replace(row_prior=row_prior)
+        fit = run_em(under, start, max_passes=max_passes, tol=tol, threads=threads, monitor=monitor)
+        score = held_out_score(split.held_out, fit.mixture.theta, fit.mixture.beta_rows.T)
+        return PriorChoice(row_prior, score, fit.mixture, fit.objective, fit.n_passes, {})
+
+    middle = len(grid) // 2
+    tried = [attempt(grid[middle], random_mixture(problem, n_topics, rng))]
+    for direction in (grid[middle + 1 :], grid[:middle][::-1]):
+        best = tried[0]
+        for row_prior in direction:
+            if monitor.is_stopped:
+                break
+            tried.append(attempt(row_prior, best.mixture))
+            if tried[-1].score <= best.score:
+                break
+            best = tried[-1]
+        if best is not tried[0]:  # the score rose on the way up: lower priors need not be tried
+            break
+    best = max(tried, key=lambda one: one.score)  # the first, if there are ties
+    ends = [best]
+    while not monitor.is_stopped:
+        effort = sum(one.n_passes for one in ends[1:]) * split.kept.nnz * n_topics
+        if _are_enough([one.objective for one in ends], n_init, same_objective, is_expensive=effort >= start_effort):
+            break
+        ends.append(attempt(best.row_prior, random_mixture(problem, n_topics, rng)))
+    highest = max(one.objective for one in ends)
+    best = max((one for one in ends if one.objective >= highest - same_objective), key=lambda one: one.score)
+    n_passes = sum(one.n_passes for one in tried + ends[1:])
+    return best._replace(n_passes=n_passes, scores={one.row_prior: one.score for one in tried})
+
+
+def _are_enough(
+    objectives: Sequence[float], n_init: int | Literal["auto"], same_objective: float, *, is_expensive: bool
+) -> bool:
+    """Return True if the starts that reached these objectives are enough."""
+    if not isinstance(n_init, str):
+        return len(objectives) >= n_init
+    if len(objectives) < LEAST_STARTS:
+        return False
+    n_equal = sum(value >= max(objectives) - same_objective for value in objectives)
+    return n_equal >= N_AGREEING or len(objectives) >= MOST_STARTS or is_expensive
+
+
+# --- cross-validation over single counts ------------------------------------------------------------------------
+
+
+def predicted_rows(
+    rows: Counts,
+    n_topics: int,
+    row_prior: float,
+    *,
+    n_folds: int,
+    folds_rng: np.random.Generator,
+    starts_rng: np.random.Generator,
+    max_passes: int = SEARCH_PASSES,
+    tol: float = SEARCH_TOL,
+    n_init: int = FOLD_STARTS,
+) -> Array:
+    """Return the cross-validated log-likelihood of each row, (N,): each count is predicted by a fit to the other folds.
+
+    Every count is predicted once, so the sum needs no scaling. All starts are random, because a start from a fit to all
+    counts would have seen the counts to predict. The row prior and the smoothing are those that predict the first
+    fold best: with a fixed smoothing, sparse data would favor more topics merely because more topics are smoother
+    together.
+
+    Parameters
+    ----------
+    rows : Counts of shape (N, V)
+    n_topics : int
+    row_prior : float
+        First value to try.
+    n_folds : int
+        At least 2.
+    folds_rng, starts_rng : Generator
+        Two generators, so that different numbers of topics can share the same folds and be compared row by row.
+    max_passes, tol : int, float
+        Limits of each run of EM.
+    n_init : int
+        Random starts per fold; the one with the highest objective is kept.
     """
 
-    def add(at: slice, counts: Array) -> None:
-        piece = part.take(at)
-        for some in even_pieces(piece.indptr, -(-piece.nnz // REFINED_ENTRIES)):
-            theta = fitted_shares(piece.take(some), beta_rows, row_prior)
-            kernels.gather_topics(piece, some.start, some.stop, theta, beta_rows, scale, counts)
-            stages.step(some.stop - some.start)
+    def fit(problem: Problem, start: Mixture) -> EMFit:
+        return run_em(problem, start, max_passes=max_passes, tol=tol)
 
-    return summed(add, pieces_of(part, rows), beta_rows.shape, for_rows)
-
-
-def sample_rows(rows: Counts, n_entries: int, rng: np.random.Generator) -> Counts:
-    """Return the rows themselves, or as many at random as have so many entries together, one at least."""
-    some = sampled(np.diff(rows.indptr), n_entries, rng)
-    return rows if len(some) == rows.n_rows else rows.take(some)
-
-
-def sampled(entries: NDArray[np.int64], n_entries: int, rng: np.random.Generator) -> Rows:
-    """Return all rows, or as many at random as have so many entries together, one at least; in their order."""
-    if entries.sum() <= n_entries:
-        return np.arange(len(entries))
-    order = rng.permutation(len(entries))
-    n_taken = int(np.searchsorted(np.cumsum(entries[order]), n_entries, side="right"))
-    return np.sort(order[: max(1, n_taken)])
+    total, problem = np.zeros(rows.n_rows), Problem(rows, rows.column_totals() > 0, row_prior, SMOOTHING)
+    for fold, (kept, held_out) in enumerate(count_folds(rows, n_folds, folds_rng)):
+        problem = problem._replace(rows=kept)
+        fits = [fit(problem, random_mixture(problem, n_topics, starts_rng)) for _ in range(n_init)]
+        mixture = max(fits, key=lambda one: one.objective).mixture
+        by_row = held_out_rows(held_out, mixture.theta, mixture.beta_rows.T)
+        is_rising = fold == 0
+        while is_rising:  # move to the first neighboring pair of priors that predicts better
+            is_rising = False
+            for neighbor in _neighbors(problem):
+                other = fit(neighbor, mixture).mixture
+                other_by_row = held_out_rows(held_out, other.theta, other.beta_rows.T)
+                if other_by_row.sum() > by_row.sum():
+                    problem, mixture, by_row, is_rising = neighbor, other, other_by_row, True
+                    break
+        total += by_row
+    return total
 
 
-def affordable(limits: Limits, work: int, effort: int) -> Limits:
-    """Return limits with no more passes of the given work than the effort is enough for."""
-    return limits._replace(max_passes=min(limits.max_passes, max(LEAST_PASSES, effort // work)))
+def _neighbors(problem: Problem) -> Iterator[Problem]:
+    """Yield the problem with one prior a step up or down its grid, the smoothing first."""
+
+    def beside(value: float, grid: Sequence[float]) -> list[float]:
+        return [x for x in grid if x > value][:1] + [x for x in grid if x < value][-1:]
+
+    for smoothing in beside(problem.smoothing, SMOOTHINGS):
+        yield problem._replace(smoothing=smoothing)
+    for row_prior in beside(problem.row_prior, ROW_PRIORS):
+        yield problem._replace(row_prior=row_prior)

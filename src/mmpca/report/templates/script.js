@@ -2,22 +2,22 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const all = (selector) => [...document.querySelectorAll(selector)];
-  const MOST_FOUND = 20;
+  const MAX_FOUND = 20;
 
   // --- one cluster or one topic at a time ---
   const now = document.getElementById("now");
   const chosen = { cluster: "", topic: "" };
   const topicsOf = (cluster) => (data.topics[cluster] || []).map(String);
   const clustersOf = (topic) => Object.keys(data.topics).filter((cluster) => topicsOf(cluster).includes(topic));
-  const marked = (what, numbers) => (numbers.length === 1 ? `its ${what} ${numbers[0]} is marked` : `its ${what}s ${numbers.join(", ")} are marked`);
+  const list = (noun, numbers) => `${noun}${numbers.length === 1 ? "" : "s"} ${new Intl.ListFormat("en").format(numbers)}`;
 
-  function told() {
+  function status() {
     if (chosen.cluster !== "") {
-      return `Only cluster ${chosen.cluster} and its rows; ${marked("topic", topicsOf(chosen.cluster))}.`;
+      return `Showing only cluster ${chosen.cluster}, made up mainly of ${list("topic", topicsOf(chosen.cluster))}, and its rows.`;
     }
     if (chosen.topic === "") return "";
     const clusters = clustersOf(chosen.topic);
-    return `Only topic ${chosen.topic}; ` + (clusters.length === 0 ? "no cluster stands out by it." : `${marked("cluster", clusters)}.`);
+    return `Showing only topic ${chosen.topic}, ` + (clusters.length === 0 ? "which is not prominent in any cluster." : `prominent in ${list("cluster", clusters)}.`);
   }
 
   function choose(cluster, topic) {
@@ -38,7 +38,7 @@
     for (const part of all("[data-topic]")) {
       part.classList.toggle("marked", part.dataset.topic === topic || topics.has(part.dataset.topic));
     }
-    now.textContent = told();
+    now.textContent = status();
     now.parentElement.hidden = now.textContent === "";
   }
 
@@ -47,7 +47,7 @@
       const { pick, pickTopic } = event.target.closest("button.pick")?.dataset ?? {};
       if (pickTopic !== undefined) choose("", pickTopic === chosen.topic ? "" : pickTopic);
       else if (pick !== undefined) choose(pick === chosen.cluster ? "" : pick, "");
-      // A link to a part that is hidden would lead nowhere.
+      // A link to a hidden part would lead nowhere.
       const link = event.target.closest('a[href^="#"]');
       if (link && document.getElementById(link.hash.slice(1))?.closest("[hidden]")) choose("", "");
     });
@@ -60,7 +60,7 @@
     });
   }
 
-  // --- what a thing means, by mouse, keyboard or touch ---
+  // --- tooltips, by mouse, keyboard or touch ---
   const tip = document.getElementById("tip");
 
   function meaning(target) {
@@ -71,7 +71,7 @@
     const words = (cell) => (cell.querySelector("button") ?? cell).textContent.trim();
     const names = [...head.querySelectorAll("small")].map((name) => name.textContent).join(", ");
     const isShare = part.closest("#heat") !== null && part.cellIndex > 1;
-    const value = isShare ? `${(100 * Number(part.dataset.v)).toFixed(1)} %` : part.textContent.trim() || "0";
+    const value = isShare ? `${(100 * Number(part.dataset.v)).toFixed(1)}%` : part.textContent.trim() || "0";
     return [part, `${words(part.parentElement.cells[0])}, ${words(head)}${names && ` (${names})`}: ${value}`];
   }
 
@@ -165,16 +165,16 @@
     box.addEventListener("input", () => {
       const wanted = box.value.trim().toLocaleLowerCase();
       const hits = wanted === "" ? [] : data.rows.filter((_, i) => names[i].includes(wanted));
-      found.replaceChildren(...hits.slice(0, MOST_FOUND).map(entry));
+      found.replaceChildren(...hits.slice(0, MAX_FOUND).map(entry));
       const note = document.getElementById("found-status");
       if (wanted === "") note.textContent = "";
-      else if (hits.length === 0) note.textContent = "No row has such a name.";
-      else if (hits.length > MOST_FOUND) note.textContent = `${hits.length} rows, the first ${MOST_FOUND} are shown.`;
+      else if (hits.length === 0) note.textContent = "No rows match.";
+      else if (hits.length > MAX_FOUND) note.textContent = `${hits.length} rows; the first ${MAX_FOUND} are shown.`;
       else note.textContent = hits.length === 1 ? "1 row" : `${hits.length} rows`;
     });
   }
 
-  // --- on paper: the tables behind charts, and the evidence of those rows that the reader has opened ---
+  // --- on paper: the tables behind charts, and the evidence of the rows that the reader has opened ---
   let closed = [];
   window.addEventListener("beforeprint", () => {
     closed = all("#fit details:not([open])");

@@ -1,0 +1,294 @@
+"""Rows in blocks, and a small MapReduce that sends functions to them.
+
+The search needs the rows for only a few things: proposing moves, summing by cluster, looking at some rows together.
+Each is a function of a block of rows. A backend knows where the blocks are (:class:`LocalRows` in this process,
+:class:`mmpca.distributed.DaskRows` on workers) and calls the function there. Results never depend on how the rows are
+divided, nor on the number of threads: blocks are fixed, and sums that cross them are exact in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from itertools import pairwise
+from threading import Lock
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from mmpca.counts import Counts
+
+Rows = NDArray[np.int64]
+T = TypeVar("T")
+
+ROWS_PER_TASK = 256  # rows a thread evaluates at a time
+MAX_SLICES = 8  # slices of rows with their own partial sums; more threads than this do not help
+MIN_SLICE_ENTRIES = 2**14  # below this, a slice is not worth its partial sums
+EXACT_BITS = 52  # whole numbers below 2**52 are summed exactly in any order
+
+
+# --- threads ----------------------------------------------------------------------------------------------------
+
+
+class Threads:
+    """Calls functions in the threads of a pool, or one after another without a pool.
+
+    Work is cut by position alone, so the number of threads never changes a result. A function called here must not use
+    the same threads again: they would wait for each other forever.
+    """
+
+    def __init__(self, pool: Executor | None = None) -> None:
+        self._pool = pool
+
+    def map(self, call: Callable[[Any], T], items: Sequence[Any]) -> list[T]:
+        """Return the results for all items, in order."""
+        if self._pool is None:
+            return list(map(call, items))
+        futures = [self._pool.submit(call, item) for item in items]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:  # including Ctrl-C: nothing may continue while a thread still writes
+            for future in futures:
+                future.cancel()
+            wait(futures)
+            raise
+
+    def imap(self, call: Callable[[Any], T], items: Sequence[Any]) -> Iterator[T]:
+        """Yield the results for all items, in order; without a pool, each is computed on demand."""
+        return map(call, items) if self._pool is None else iter(self.map(call, items))
+
+    def for_rows(self, kernel: Callable[..., object], *arrays: NDArray[Any], size: int = ROWS_PER_TASK) -> None:
+        """Call a kernel on matching slices of arrays, `size` rows at a time."""
+        slices = [slice(start, start + size) for start in range(0, len(arrays[0]), size)]
+        if self._pool is None:
+            for rows in slices:
+                kernel(*(array[rows] for array in arrays))
+        else:
+            self.map(lambda rows: kernel(*(array[rows] for array in arrays)), slices)
+
+    def sum_slices(
+        self, add: Callable[[slice, NDArray[np.float64]], object], slices: Sequence[slice], shape: tuple[int, ...]
+    ) -> NDArray[np.float64]:
+        """Return the total that `add` accumulates over slices of rows.
+
+        The sums must be exact in any order: without a pool, all slices are added to the same array.
+        """
+        if self._pool is None:
+            total = np.zeros(shape)
+            for one in slices:
+                add(one, total)
+            return total
+        sums = np.zeros((len(slices), *shape))
+        self.map(lambda number: add(slices[number], sums[number]), range(len(slices)))
+        total = sums[0]
+        for other in sums[1:]:
+            total += other
+        return total
+
+
+SERIAL = Threads()
+
+
+@contextmanager
+def open_threads(n_threads: int) -> Iterator[Threads]:
+    """Open a pool of threads, or none if one thread is enough."""
+    if n_threads == 1:
+        yield SERIAL
+    else:
+        with ThreadPoolExecutor(n_threads) as pool:
+            yield Threads(pool)
+
+
+class _BlasLimit:
+    """A limit on the threads of BLAS, shared by all callers in this process.
+
+    BLAS has one number of threads for the whole process. If every caller set and reset it, the first to finish would
+    lift the limit while the others are still computing.
+    """
+
+    def __init__(self) -> None:
+        self.lock, self.n_inside = Lock(), 0
+        self.limits: Any = None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Limit BLAS to one thread inside a ``with`` block: the number of threads would change the order of sums."""
+        with self.lock:
+            if self.n_inside == 0:
+                self.limits = threadpool_limits(1, user_api="blas")
+            self.n_inside += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.n_inside -= 1
+                if self.n_inside == 0:
+                    self.limits.restore_original_limits()
+
+
+one_blas_thread = _BlasLimit().held
+
+
+# --- slices of rows ---------------------------------------------------------------------------------------------
+
+
+def n_slices(n_entries: int, n_features: int) -> int:
+    """Return how many slices to sum separately, so that partial sums take less memory than the entries."""
+    return int(np.clip(n_entries // max(MIN_SLICE_ENTRIES, 4 * n_features), 1, MAX_SLICES))
+
+
+def even_slices(ends: NDArray[np.int64], n_wanted: int) -> list[slice]:
+    """Return non-empty slices of rows with about the same number of entries; row i ends at entry `ends[i + 1]`.
+
+    Examples
+    --------
+    >>> even_slices(np.array([0, 10, 20, 30, 60]), 2)
+    [slice(0, 3, None), slice(3, 4, None)]
+    """
+    cuts = np.searchsorted(ends, np.linspace(0, ends[-1], n_wanted + 1)[1:-1])
+    return [slice(first, last) for first, last in pairwise([0, *cuts.tolist(), len(ends) - 1]) if first < last]
+
+
+def slices_of(block: Counts, rows: Rows) -> list[slice]:
+    """Return slices of `rows`, some rows of a block, large enough for their own partial sums."""
+    ends = np.concatenate([[0], np.cumsum(block.indptr[rows + 1] - block.indptr[rows])])
+    return even_slices(ends, n_slices(int(ends[-1]), block.n_features))
+
+
+# --- backends ---------------------------------------------------------------------------------------------------
+
+
+class RowBackend(Protocol):
+    """Rows of counts, in this process or on workers.
+
+    Functions of a block are called as ``call(block, rows, *aligned, *shared, threads)``: `block` is a `Counts`, `rows`
+    the positions of the wanted rows in it, `aligned` the matching slices of arrays, `shared` the same values for all
+    blocks, and `threads` the `Threads` available there. They may be pickled, so they are module-level functions.
+    """
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether `apply` runs in this process, where it can use threads and report progress."""
+
+    @property
+    def threads(self) -> Threads:
+        """Threads of the calling process."""
+
+    def with_threads(self, threads: Threads) -> RowBackend:
+        """Return the same rows with other threads."""
+
+    def map_blocks(
+        self, call: Callable[..., Any], rows: Rows, *aligned: NDArray[Any], shared: Sequence[Any] = ()
+    ) -> list[tuple[Any, Any]]:
+        """Call a function on each block that has some of the rows; return their positions in `rows` and the result."""
+
+    def map_reduce(
+        self, call: Callable[..., Any], rows: Rows, *aligned: NDArray[Any], shared: Sequence[Any] = ()
+    ) -> NDArray[np.float64]:
+        """Return the sum of the results of all blocks: arrays whose sums are exact in any order."""
+
+    def apply(self, call: Callable[..., Any], rows: Rows, *arguments: Any) -> Any:
+        """Call ``call(counts, *arguments)`` once, on the given rows collected in one place, in their order."""
+
+    def map(self, call: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Call `apply` for each task ``(rows, *arguments)``, in parallel where possible."""
+
+    def take(self, rows: Rows) -> Counts:
+        """Collect some rows in this process, in the given order."""
+
+    def broadcast(self, value: Any) -> Any:
+        """Broadcast a value to all workers; pass the result to calls instead of the value."""
+
+
+class LocalRows:
+    """Rows in this process: a single block."""
+
+    is_local = True
+
+    def __init__(self, rows: Counts, threads: Threads = SERIAL) -> None:
+        self.rows, self.threads = rows, threads
+        self.n_rows, self.n_features = rows.n_rows, rows.n_features
+
+    def with_threads(self, threads: Threads) -> LocalRows:
+        """Return the same rows with other threads."""
+        return LocalRows(self.rows, threads)
+
+    def map_blocks(
+        self, call: Callable[..., Any], rows: Rows, *aligned: NDArray[Any], shared: Sequence[Any] = ()
+    ) -> list[tuple[Any, Any]]:
+        """Call the function once."""
+        return [(slice(None), call(self.rows, rows, *aligned, *shared, self.threads))]
+
+    def map_reduce(
+        self, call: Callable[..., Any], rows: Rows, *aligned: NDArray[Any], shared: Sequence[Any] = ()
+    ) -> NDArray[np.float64]:
+        """Return the result of the one block."""
+        result: NDArray[np.float64] = call(self.rows, rows, *aligned, *shared, self.threads)
+        return result
+
+    def apply(self, call: Callable[..., Any], rows: Rows, *arguments: Any) -> Any:
+        """Call the function on the rows, copied unless all of them are wanted."""
+        return call(select(self.rows, rows), *arguments)
+
+    def map(self, call: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Call the function for each task, in threads."""
+        return self.threads.map(lambda task: call(select(self.rows, task[0]), *task[1:]), tasks)
+
+    def take(self, rows: Rows) -> Counts:
+        """Return some rows, copied unless all of them are wanted."""
+        return select(self.rows, rows)
+
+    def broadcast(self, value: Any) -> Any:
+        """Return the value itself."""
+        return value
+
+
+def map_rows(
+    backend: RowBackend, call: Callable[..., Any], rows: Rows, *aligned: NDArray[Any], shared: Sequence[Any] = ()
+) -> Any:
+    """Map a function that returns one entry per row, and return the entries in the order of the rows."""
+    results = backend.map_blocks(call, rows, *aligned, shared=shared)
+    joined = np.empty((len(rows), *results[0][1].shape[1:]), results[0][1].dtype)
+    for positions, result in results:
+        joined[positions] = result
+    return joined
+
+
+# --- functions of a block that several layers need ----------------------------------------------------------------
+
+
+def select(block: Counts, rows: Rows) -> Counts:
+    """Return some rows of a block, without a copy if these are all of them."""
+    is_all = len(rows) == block.n_rows and bool((rows == np.arange(block.n_rows)).all())
+    return block if is_all else block.take(rows)
+
+
+def row_totals(block: Counts, rows: Rows, threads: Threads) -> NDArray[np.int64]:
+    """Return the totals of some rows, (n,)."""
+    return block.row_totals()[rows]
+
+
+def row_entries(block: Counts, rows: Rows, threads: Threads) -> NDArray[np.int64]:
+    """Return the number of nonzero entries of some rows, (n,)."""
+    return np.diff(block.indptr)[rows]
+
+
+def column_totals(block: Counts, rows: Rows, threads: Threads) -> NDArray[np.int64]:
+    """Return the totals of the features over some rows, (V,)."""
+    return select(block, rows).column_totals()
+
+
+def group_sums(block: Counts, rows: Rows, groups: NDArray[Any], n_groups: int, threads: Threads) -> NDArray[np.float64]:
+    """Return the sums of some rows by group, (groups, V)."""
+    return select(block, rows).group_sums(groups, n_groups)

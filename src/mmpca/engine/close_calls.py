@@ -1,0 +1,127 @@
+"""Close calls: moves for which the second-order gain does not decide whether the bound rises."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmpca import kernels
+from mmpca.backend import Rows, Threads
+from mmpca.engine.bound import Array, size_changes
+from mmpca.engine.state import State
+
+ROWS_PER_TASK = 16  # an exact evaluation takes long, so a thread gets few rows at a time
+
+
+class Screen(NamedTuple):
+    """How moves are screened in one pass over the rows."""
+
+    min_gain: float  # a move must gain more than this
+    error_factor: float  # multiplies the error bounds of expansions in this pass
+    verify_factor: float  # multiplies them in the pass that verifies convergence
+    size_changes: Array  # changes of n log n when a row leaves or joins a cluster, (2, Q)
+
+
+class Proposals(NamedTuple):
+    """Results of `kernels.propose` for each row of a block; see there and `kernels.expand_row`."""
+
+    target: NDArray[np.int32]  # best move, -1 for none, (R,)
+    is_open: NDArray[np.bool_]  # whether errors leave the decision open, (R,)
+    upper: Array  # upper bound on the gain of any move, under the verifying factor, (R,)
+    rest: Array  # the same over clusters without an estimate, (R,)
+    estimate: Array  # gains of moving to each cluster; in the row's own, the change of leaving it, (R, Q)
+    below: Array  # how far below the true change may be: of joining each cluster, and of leaving the row's own, (R, Q)
+    above: Array  # how far above, likewise, (R, Q)
+
+    @classmethod
+    def empty(cls, n_rows: int, n_clusters: int) -> Self:
+        """Allocate proposals for some rows."""
+        upper, rest = np.empty((2, n_rows))
+        return cls(
+            np.empty(n_rows, dtype=np.int32),
+            np.empty(n_rows, dtype=np.bool_),
+            upper,
+            rest,
+            *np.empty((3, n_rows, n_clusters)),
+        )
+
+
+class CloseCalls:
+    """Moves of some rows, each with an estimated gain and bounds on its error.
+
+    A move has two ends: leaving one cluster and joining another. The ends are evaluated exactly, the more uncertain one
+    first, until the move is known to gain or not; all rows that wait for the same cluster are evaluated together.
+    """
+
+    def __init__(self, state: State, rows: Rows, found: Proposals, screen: Screen) -> None:
+        self.state, self.rows, self.screen = state, rows, screen
+        self.widening = screen.verify_factor / screen.error_factor
+        self.every, self.old = np.arange(len(rows)), state.labels[rows]
+        estimate, self.below, self.above, self.rest = found.estimate, found.below, found.above, found.rest
+        is_own = np.arange(state.n_clusters) == self.old[:, None]
+        self.has_estimate = (estimate > -np.inf) & ~is_own
+        self.below[~self.has_estimate & ~is_own] = self.above[~self.has_estimate & ~is_own] = 0.0
+        self.removal = self._own(estimate).copy()  # (R,)
+        self.addition = np.where(is_own, -np.inf, estimate - self.removal[:, None])  # (R, Q)
+        self.is_candidate = self._candidates(np.where(self.has_estimate, estimate, -np.inf))
+
+    def decide(self, threads: Threads) -> tuple[NDArray[np.int32], Array]:
+        """Return the best move of each row, -1 for none, and an upper bound on its gain under the verifying factor."""
+        leave, join = size_changes(self.state.clusters.sizes)
+        while len(waiting := np.flatnonzero((undecided := self._undecided()).any(axis=1))):
+            new = undecided[waiting].argmax(axis=1)  # the first undecided cluster of each row
+            error = self.below + self.above
+            is_removal = error[waiting, self.old[waiting]] > error[waiting, new]
+            end = np.where(is_removal, self.old[waiting], new)
+            for q in np.unique(end).tolist():  # all rows that wait for cluster q
+                at = waiting[end == q]
+                change, is_own = np.empty(len(at)), self.old[at] == q
+                kernel = partial(kernels.exact_changes, self.state, q)
+                threads.for_rows(kernel, self.rows[at], change, size=ROWS_PER_TASK)
+                self.removal[at[is_own]] = change[is_own] + leave[q]
+                self.addition[at[~is_own], q] = change[~is_own] + join[q]
+                self.below[at, q] = self.above[at, q] = 0.0
+        gain = np.where(self.is_candidate, self._gain(), -np.inf)
+        target = np.where(gain.max(axis=1) > self.screen.min_gain, gain.argmax(axis=1), -1)
+        upper = (self._gain() + self.widening * self._error(self.above)).max(axis=1)
+        return target.astype(np.int32), np.maximum(upper, self.rest)
+
+    def _candidates(self, estimate: Array) -> NDArray[np.bool_]:
+        """Return which moves may be the best of their rows, (R, Q)."""
+        best = estimate.argmax(axis=1)
+        least = estimate[self.every, best] - self.below[self.every, best] - self._own(self.below)
+        floor = np.maximum(self.screen.min_gain, least)
+        may_win = estimate + self._error(self.above) > floor[:, None]
+        may_gain = estimate + self.widening * self._error(self.above) > self.screen.min_gain
+        may_be_best: NDArray[np.bool_] = self.has_estimate & (may_win | may_gain)
+        return may_be_best
+
+    def _own(self, table: Array) -> Array:
+        """Return each row's entry for its own cluster, (R,)."""
+        own: Array = table[self.every, self.old]
+        return own
+
+    def _error(self, of_end: Array) -> Array:
+        """Return the errors of whole moves from those of their ends, (R, Q)."""
+        # Without an estimate the gain is minus infinity, which an infinite error would turn into NaN.
+        error: Array = np.where(self.has_estimate, of_end + self._own(of_end)[:, None], 0.0)
+        return error
+
+    def _gain(self) -> Array:
+        gain: Array = self.removal[:, None] + self.addition
+        return gain
+
+    def _undecided(self) -> NDArray[np.bool_]:
+        """Return which candidates may or may not gain, (R, Q).
+
+        A move is known not to gain only under the verifying factor: later epochs then skip the row, where long rows
+        that are hard to decide would cost as much again.
+        """
+        gain = self._gain() - self.screen.min_gain
+        may_lose = gain - self._error(self.below) <= 0.0
+        may_gain = gain + self.widening * self._error(self.above) > 0.0
+        undecided: NDArray[np.bool_] = self.is_candidate & may_gain & may_lose
+        return undecided

@@ -1,0 +1,324 @@
+"""Moves of whole clusters, which no sweep over single rows can make: merges and splits, and the path down to one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmpca.backend import LocalRows, RowBackend, group_sums
+from mmpca.counts import Counts
+from mmpca.engine.bound import Array, merge_loss, responsibilities, size_terms
+from mmpca.engine.state import State, bound, build, from_sums, pooled_value, relabel
+from mmpca.engine.sweep import SearchOptions, assign, climb
+
+N_SPLITS = 3  # clusters split on trial at a time: those with the largest second-order gain
+SPLIT_EPOCHS = 10
+SPLIT_ROWS = 10_000  # rows of a large cluster on which its split is tried; the others follow
+
+
+class Merge(NamedTuple):
+    """A merge of two clusters."""
+
+    loss: float  # of the bound
+    clusters: tuple[int, int]
+
+
+class Split(NamedTuple):
+    """A split of a cluster."""
+
+    gain: float  # of the bound
+    cluster: int
+    leaving: NDArray[np.int64]  # rows of the second half
+    members: NDArray[np.int64]  # rows of the cluster
+    at_least: float  # the trial was given up when it could not gain this much
+
+
+class _Halves(NamedTuple):
+    """A cluster cut in two, to start the trial of a split from."""
+
+    promise: float  # second-order gain of the cut
+    members: NDArray[np.int64]
+    sample: NDArray[np.int64]  # members on which the split is tried, all of them if they are few
+    is_second: NDArray[np.bool_]  # of the sample
+
+
+class MergeSplit:
+    """Merges and splits of the clusters of a state; trials are remembered while a cluster keeps its rows."""
+
+    def __init__(
+        self, state: State, *, tol: float, backend: RowBackend | None = None, n_sampled: int = SPLIT_ROWS
+    ) -> None:
+        self.state, self.tol, self.n_sampled = state, tol, n_sampled
+        self.backend = LocalRows(state.rows) if backend is None else backend
+        self._beta = self.backend.broadcast(state.topics.beta)
+        self._splits: dict[int, Split] = {}
+
+    def improve(self) -> bool:
+        """Merge pairs of clusters and split others where that raises the bound, in place; return True if it did.
+
+        The bound is a sum over clusters, so the loss of a merge and the gain of a split add up exactly as long as no
+        cluster takes part twice.
+        """
+        if self.state.n_clusters < 3:
+            return False
+        before = bound(self.state)
+        old = self.state.labels.copy(), self.state.clusters.gamma.copy()
+        labels, gamma = old[0].copy(), old[1].copy()
+        merges, min_gain = self.merges(), self.tol * abs(before)
+        splits = self.splits(at_least=merges[0].loss)
+        chosen = list(_pairs(merges, splits, min_gain))
+        if not chosen:
+            return False
+        for merge, split in chosen:
+            kept, freed = merge.clusters
+            labels[labels == freed] = kept
+            labels[split.leaving] = freed
+            gamma[freed] = gamma[split.cluster]
+        relabel(self.state, labels, gamma, backend=self.backend)
+        if bound(self.state) > before + min_gain:
+            return True
+        # Under a prior below one, VE-steps from another start end in another maximum.
+        relabel(self.state, *old, backend=self.backend)
+        return False
+
+    def merges(self) -> list[Merge]:
+        """Return the most promising merges, the smallest loss first."""
+        upper = _merge_loss_bounds(self.state)
+        pairs = sorted(combinations(range(self.state.n_clusters), 2), key=lambda pair: upper[pair])
+        pairs = pairs[: self.state.n_clusters]
+        losses = self.backend.threads.map(self._merge_loss, pairs)
+        return sorted(Merge(loss, pair) for loss, pair in zip(losses, pairs, strict=True))
+
+    def _merge_loss(self, pair: tuple[int, int]) -> float:
+        """Return the exact loss of merging two clusters."""
+        clusters, at = self.state.clusters, list(pair)
+        return merge_loss(clusters.value[at], clusters.sizes[at], pooled_value(self.state, at))
+
+    def splits(self, at_least: float) -> list[Split]:
+        """Return splits of the most promising clusters, the largest gain first.
+
+        A trial is given up when it can no longer gain `at_least`.
+        """
+        halves = self._halves()
+        promising = sorted(range(len(halves)), key=lambda q: -halves[q].promise)[:N_SPLITS]
+        untried = [q for q in promising if not self._is_tried(q, halves[q].members, at_least)]
+        for q in untried:
+            self._splits[q] = Split(-np.inf, q, halves[q].members[:0], halves[q].members, at_least)
+        can_split = [q for q in untried if halves[q].promise > -np.inf]
+        tasks = []
+        for q in can_split:
+            half, share = halves[q], len(halves[q].sample) / len(halves[q].members)
+            tasks.append((half.sample, half.is_second, self._beta, self.state.topics.alpha, self.tol, share * at_least))
+        for q, trial in zip(can_split, self.backend.map(climb_halves, tasks), strict=True):
+            self._splits[q] = self._extend(q, halves[q], trial, at_least)
+        return sorted((self._splits[q] for q in promising), key=lambda split: -split.gain)
+
+    def _halves(self) -> list[_Halves]:
+        """Cut every cluster where the topic counts of its rows vary most, in the metric of the second-order gain."""
+        state = self.state
+        members = [np.flatnonzero(state.labels == q) for q in range(state.n_clusters)]
+        samples = [
+            rows
+            if len(rows) <= self.n_sampled
+            else np.sort(np.random.default_rng(q).choice(rows, self.n_sampled, replace=False))
+            for q, rows in enumerate(members)
+        ]
+        clusters = state.clusters
+        tasks = [(rows, self._beta, clusters.gamma[q], clusters.curvature[q]) for q, rows in enumerate(samples)]
+        cuts = self.backend.map(cut, tasks)
+        return [
+            _Halves(promise * (len(rows) / len(sample)) ** 2, rows, sample, is_second)
+            for (promise, is_second), rows, sample in zip(cuts, members, samples, strict=True)
+        ]
+
+    def _is_tried(self, q: int, members: NDArray[np.int64], at_least: float) -> bool:
+        """Return True if a cluster with these rows was tried before, and not given up too soon."""
+        known = self._splits.get(q)
+        return known is not None and known.at_least <= at_least and np.array_equal(known.members, members)
+
+    def _extend(self, q: int, halves: _Halves, trial: tuple[float, Array, NDArray[np.bool_]], at_least: float) -> Split:
+        """Return the split found on a sample, extended to all rows of the cluster."""
+        state, members, (gain, sums, is_second) = self.state, halves.members, trial
+        if len(halves.sample) == len(members):
+            return Split(gain, q, members[is_second], members, at_least)
+        beta, alpha = state.topics.beta, state.topics.alpha
+        pair = from_sums(sums, np.bincount(is_second, minlength=2), beta=beta, alpha=alpha)
+        labels = assign(pair, members, self.backend)
+        sums = self.backend.map_reduce(group_sums, members, labels, shared=(2,))
+        sizes = np.bincount(labels, minlength=2)
+        if not sizes.all():
+            return Split(-np.inf, q, members[:0], members, at_least)
+        gain = bound(from_sums(sums, sizes, beta=beta, alpha=alpha)) - float(state.clusters.value[q])
+        return Split(gain, q, members[labels == 1], members, at_least)
+
+
+def _pairs(merges: list[Merge], splits: list[Split], min_gain: float) -> Iterator[tuple[Merge, Split]]:
+    """Pair each split, the best first, with the cheapest merge of other clusters, as long as the pair gains."""
+    used: set[int] = set()
+    for split in splits:
+        for merge in merges:
+            if split.gain - merge.loss <= min_gain:
+                break
+            if not used & {split.cluster, *merge.clusters} and split.cluster not in merge.clusters:
+                used |= {split.cluster, *merge.clusters}
+                yield merge, split
+                break
+
+
+def _merge_loss_bounds(state: State) -> Array:
+    """Return upper bounds on the loss of merging two clusters, (Q, Q).
+
+    J* is convex, so J*(M_p + M_q) is at least J*(M_p) + G_p(M_q).
+    """
+    clusters = state.clusters
+    first = clusters.counts @ clusters.tables[:, : state.n_clusters]  # G_p(M_q) at [q, p]
+    loss = clusters.value[:, None] - first
+    single = size_terms(clusters.sizes)
+    pooled = size_terms(clusters.sizes[:, None] + clusters.sizes)
+    return np.minimum(loss, loss.T) + single[:, None] + single - pooled
+
+
+def cut(rows: Counts, beta: Array, gamma: Array, curvature: Array) -> tuple[float, NDArray[np.bool_]]:
+    """Cut the rows of a cluster in two; return the second-order gain (minus infinity if rows are alike) and the cut.
+
+    The cut is across the main axis of the rows' topic counts, in the metric of the curvature A.
+    """
+    s = rows.to_csr() @ responsibilities(beta, gamma)  # (n, K)
+    deviation = s - s.sum(axis=1, keepdims=True) * (s.sum(axis=0) / s.sum())  # (n, K), sums to zero over the rows
+    values, vectors = np.linalg.eigh(np.nan_to_num(curvature))
+    points = deviation @ (vectors * np.sqrt(np.maximum(values, 0.0)))  # (n, K)
+    axis = np.linalg.eigh(points.T @ points)[1][:, -1]
+    is_second = points @ axis > 0.0
+    share = s[is_second].sum() / s.sum()
+    if not 0.0 < share < 1.0:
+        return -np.inf, is_second
+    promise = 0.5 * (points[is_second].sum(axis=0) ** 2).sum() / (share * (1.0 - share))
+    return float(promise), is_second
+
+
+def climb_halves(
+    rows: Counts, is_second: NDArray[np.bool_], beta: Array, alpha: float, tol: float, at_least: float
+) -> tuple[float, Array, NDArray[np.bool_]]:
+    """Climb from two halves of some rows; return their gain over one cluster, their sums (2, V) and the second half.
+
+    The climb is given up when it can no longer gain `at_least`.
+    """
+    part = build(rows, is_second, n_clusters=2, beta=beta, alpha=alpha)
+    # The bound of the part has terms n_q log(n_q / n), exactly what a split adds to the bound of all rows.
+    whole, rng = pooled_value(part, [0, 1]), np.random.default_rng(0)
+    gains = [bound(part) - whole]
+    for n_left in range(SPLIT_EPOCHS, 0, -1):
+        run = climb(part, SearchOptions(2, alpha, max_epochs=1, tol=tol), rng=rng)
+        if run.interrupted:  # Ctrl-C means the whole search
+            raise KeyboardInterrupt
+        gains.append(run.bounds[-1] - whole)
+        if run.converged or gains[-1] + n_left * (gains[-1] - gains[-2]) < at_least:
+            break
+    return gains[-1], part.clusters.counts, part.labels == 1
+
+
+# --- one cluster more or fewer ------------------------------------------------------------------------------------
+
+
+def merge_once(state: State) -> NDArray[np.int32]:
+    """Return labels with one cluster fewer, (N,): the merge that loses least."""
+    kept, freed = MergeSplit(state, tol=0.0).merges()[0].clusters
+    labels = np.where(state.labels == freed, kept, state.labels)
+    return np.where(labels > freed, labels - 1, labels).astype(np.int32)
+
+
+def split_once(state: State, *, tol: float) -> NDArray[np.int32]:
+    """Return labels with one cluster more, (N,): the split that gains most."""
+    labels = state.labels.copy()
+    split = MergeSplit(state, tol=tol).splits(at_least=-np.inf)[0]
+    # Identical rows cannot be split well, so split off a single row of the largest cluster.
+    largest = state.clusters.sizes.argmax()
+    leaving = split.leaving if len(split.leaving) else np.flatnonzero(labels == largest)[:1]
+    labels[leaving] = state.n_clusters
+    return labels
+
+
+# --- down to one cluster ------------------------------------------------------------------------------------------
+
+
+class MergePath(NamedTuple):
+    """The order in which clusters are merged, each time the two that lose least.
+
+    `linkage` has the format of :func:`scipy.cluster.hierarchy.dendrogram`: two clusters, the loss of the bound so far,
+    and the number of merged clusters in each row; the cluster made by row t has the number Q + t.
+    """
+
+    linkage: Array  # (Q - 1, 4)
+    bounds: Array  # of 1, 2, ..., Q clusters, (Q,)
+
+    def groups(self, n_clusters: int) -> NDArray[np.int32]:
+        """Return the group of each of the Q clusters when `n_clusters` groups are left, shape (Q,).
+
+        Groups are numbered in the order of their first members.
+        """
+        if not 1 <= n_clusters <= len(self.bounds):
+            raise ValueError(f"n_clusters must be from 1 to {len(self.bounds)}, but it is {n_clusters}.")
+        n_merged = len(self.bounds) - n_clusters
+        group = np.arange(len(self.bounds))
+        for new, (first, second) in enumerate(self.linkage[:n_merged, :2], start=len(group)):
+            group[(group == first) | (group == second)] = new
+        _, first_member, inverse = np.unique(group, return_index=True, return_inverse=True)
+        rank = np.argsort(np.argsort(first_member))
+        return rank[inverse].astype(np.int32)
+
+
+def merge_path(state: State) -> MergePath:
+    """Merge the clusters of a state pairwise by the smallest loss of the bound; the state does not change.
+
+    Topics are held fixed, and the bound is exact at every level. Heights add up the losses along the path; a merge that
+    gains counts as no loss, because the heights of a tree must not decrease.
+    """
+    tree = _MergeTree(state)
+    linkage, bounds, height = np.empty((state.n_clusters - 1, 4)), [bound(state)], 0.0
+    for step in linkage:
+        first, second = tree.cheapest()
+        loss = tree.merge(first, second)
+        height += max(0.0, loss)
+        bounds.append(bounds[-1] - loss)
+        step[:] = first, second, height, len(tree.members[max(tree.members)])
+    return MergePath(linkage, np.array(bounds[::-1]))
+
+
+class _MergeTree:
+    """Groups of clusters that are left to merge, with the loss of each possible merge."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.members = {q: [q] for q in range(state.n_clusters)}
+        self.sizes = {q: int(state.clusters.sizes[q]) for q in range(state.n_clusters)}
+        self.values = {q: float(state.clusters.value[q]) for q in range(state.n_clusters)}
+        self.pooled: dict[tuple[int, int], float] = {}  # J of two groups taken together
+        self.losses: dict[tuple[int, int], float] = {}
+        for q in range(state.n_clusters):
+            self._add(q)
+
+    def cheapest(self) -> tuple[int, int]:
+        """Return the groups whose merge loses least, the first in case of ties."""
+        return min(self.losses, key=lambda pair: (self.losses[pair], pair))
+
+    def merge(self, first: int, second: int) -> float:
+        """Merge two groups and return the loss."""
+        loss, new = self.losses[first, second], max(self.sizes) + 1
+        self.values[new], self.sizes[new] = self.pooled[first, second], self.sizes[first] + self.sizes[second]
+        self.members[new] = self.members.pop(first) + self.members.pop(second)
+        self.losses = {pair: x for pair, x in self.losses.items() if not {first, second} & set(pair)}
+        self._add(new)
+        return loss
+
+    def _add(self, q: int) -> None:
+        """Compute the loss of merging a group with each group before it."""
+        for other in self.members:
+            if other < q:
+                pair, pooled = (other, q), pooled_value(self.state, self.members[other] + self.members[q])
+                self.pooled[pair] = pooled
+                values, sizes = [self.values[x] for x in pair], [self.sizes[x] for x in pair]
+                self.losses[pair] = merge_loss(values, sizes, pooled)

@@ -1,0 +1,419 @@
+"""Sweeps over the rows: how each algorithm visits a block, and the epochs that climb to a maximum of the bound.
+
+A sweep is a sequence of fixed-size blocks of a random order. The greedy sweep *proposes*, for all rows of a block in
+parallel, the best move against the state frozen at the start of the block, and then *applies* the proposals one by one,
+in the order of the block, if they still gain. Blocks depend on the size of the data alone, so the result does not
+depend on the number of threads or workers.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmpca import kernels
+from mmpca.backend import LocalRows, RowBackend, Rows, Threads, map_rows
+from mmpca.counts import Counts, stacked
+from mmpca.engine.bound import Array, size_changes
+from mmpca.engine.close_calls import CloseCalls, Proposals, Screen
+from mmpca.engine.gain_bounds import GainBounds
+from mmpca.engine.state import Clusters, FixedTopics, State, bound, gain, move, refresh, relabel
+from mmpca.monitor import History
+
+Algorithm = Literal["greedy", "exact", "cvem", "vbem"]
+
+STALE_SHARE = 0.2  # counts moved since a cluster's last refresh, as a share of its total, before the next
+ROWS_AT_ONCE = 4096  # rows of a block whose gains in all clusters are in memory at the same time
+# Work (rows x clusters x topics x features) up to which convergence is verified exactly, or with very wide margins.
+EXACT_CHECK_WORK, WIDE_CHECK_WORK = 2_000_000, 100_000_000
+EXACT_FACTOR = 1e100  # trusts no estimate
+# Blocks grow with the data so that their overhead stays small.
+MIN_BLOCK, BLOCKS_PER_EPOCH = 32, 16
+LARGE_BLOCK, MOST_BLOCKS = 4096, 64  # blocks stop growing at this size, until there are this many of them
+ROUNDING = 1e-12  # relative rounding error of a bound
+
+
+class SearchOptions(NamedTuple):
+    """Options of a search that all starts share."""
+
+    n_clusters: int
+    alpha: float = 1.0  # Dirichlet prior of the clusters' topic shares
+    algorithm: Algorithm = "greedy"
+    max_epochs: int = 200
+    tol: float = 1e-10  # a move must gain more than this share of the bound's magnitude
+    few_moves: int = 0  # stop after an epoch with at most this many moves
+    patience: int = 1  # give up after this many starts in a row without a better bound
+    verify_factor: float | None = None  # of error bounds when convergence is verified; None for `verify_factor`
+
+
+# --- one block --------------------------------------------------------------------------------------------------
+
+
+class Sweep(Protocol):
+    """A way of visiting rows."""
+
+    @property
+    def error_factors(self) -> tuple[float, ...]:
+        """Factors of the error bounds: of the screening pass and, if there is one, of the verifying pass."""
+
+    def active(self, rows: Rows, min_gain: float, *, is_verifying: bool) -> Rows:
+        """Return the rows that may still gain, in their order."""
+
+    def visit(self, block: Rows, min_gain: float, error_factor: float) -> int:
+        """Move rows of the block, in place; return the number of moves."""
+
+    def end_epoch(self) -> None:
+        """Update what is known about the rows; every cluster is fresh."""
+
+    def undo_epoch(self) -> bool:
+        """Prepare another try after an epoch that lowered the bound and was undone; return False if there is none."""
+
+
+class ExactSweep:
+    """Algorithm 1 of the paper: evaluate every move of a row exactly, and make the best one immediately."""
+
+    error_factors = (1.0,)
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+
+    def visit(self, block: Rows, min_gain: float, error_factor: float) -> int:
+        """Make the best move of each row of the block, in place; return the number of moves."""
+        return int(kernels.sweep_exact(self.state, min_gain, block))
+
+    def active(self, rows: Rows, min_gain: float, *, is_verifying: bool) -> Rows:
+        """Return all rows."""
+        return rows
+
+    def end_epoch(self) -> None:
+        """Do nothing."""
+
+    def undo_epoch(self) -> bool:
+        """Give up: VE-steps end in different maxima, so no gain can be trusted."""
+        return False
+
+
+class CvemSweep:
+    """Classification VEM: reassign all rows with the parameters held fixed."""
+
+    error_factors = (1.0,)
+
+    def __init__(self, state: State, threads: Threads) -> None:
+        self.state, self.threads = state, threads
+
+    def visit(self, block: Rows, min_gain: float, error_factor: float) -> int:
+        """Reassign the rows of the block, in place; return the number of moves."""
+        target = np.empty(len(block), dtype=np.int32)
+        self.threads.for_rows(partial(kernels.assign, self.state), block, target)
+        return int(kernels.reassign(self.state, block, target))
+
+    def active(self, rows: Rows, min_gain: float, *, is_verifying: bool) -> Rows:
+        """Return all rows."""
+        return rows
+
+    def end_epoch(self) -> None:
+        """Do nothing."""
+
+    def undo_epoch(self) -> bool:
+        """Give up: VE-steps end in different maxima, so no gain can be trusted."""
+        return False
+
+
+class GreedySweep:
+    """Screened second-order gains: propose moves against the frozen state, then apply those that still gain.
+
+    Moves are proposed where the rows are, and only rows that may move are collected here. Rows that could gain nothing
+    when last visited are skipped while the clusters have hardly changed. Clusters are refreshed lazily until
+    an epoch lowers the bound, as happens on real text. From then on the sweep is careful: clusters are fresh at the
+    start of each block, and its moves are kept only if they raise the bound, recomputed over the clusters they touch.
+    """
+
+    def __init__(
+        self, state: State, backend: RowBackend, factor: float | None = None, *, is_careful: bool = False
+    ) -> None:
+        self.state, self.backend, self.is_careful = state, backend, is_careful
+        self.verify_factor = verify_factor(state) if factor is None else factor
+        self.gain_bounds = GainBounds(state, backend)
+        self._topics = backend.broadcast(state.topics)
+        self._clusters, self._sent = backend.broadcast(state.clusters), _fingerprint(state.clusters)
+
+    @property
+    def error_factors(self) -> tuple[float, ...]:
+        """Factors of the screening and of the verifying pass."""
+        return (1.0, self.verify_factor)
+
+    def active(self, rows: Rows, min_gain: float, *, is_verifying: bool) -> Rows:
+        """Return the rows that may still gain, in their order; only the verifying pass returns to hard rows."""
+        may_gain = self.gain_bounds.upper[rows] > min_gain
+        if self.is_careful and not is_verifying:
+            may_gain &= ~self.gain_bounds.is_hard[rows]
+        return rows[may_gain]
+
+    def visit(self, block: Rows, min_gain: float, error_factor: float) -> int:
+        """Move rows of the block, in place; return the number of moves."""
+        rows = np.sort(block)  # neighbors in memory are read together; moves are made in the order of the block
+        target, upper, is_open, moving = self._propose(rows, min_gain, error_factor)
+        self.gain_bounds.record(rows, upper, is_open & (target < 0))
+        is_moving = target >= 0
+        movers, target = rows[is_moving], target[is_moving]
+        if not len(movers):
+            return 0
+        at = np.searchsorted(rows, block)
+        order = (np.cumsum(is_moving) - 1)[at[is_moving[at]]]  # positions in `movers`, in the order of the block
+        some = self.state._replace(rows=moving, labels=self.state.labels[movers])
+        make_moves = _make_checked_moves if self.is_careful else _make_moves
+        try:
+            is_touched = np.zeros(self.state.n_clusters, dtype=np.bool_)
+            n_moves = make_moves(some, order, target[order], is_touched, min_gain)
+        finally:  # after Ctrl-C between two kernels, the clusters have counted the moves made before it
+            self.state.labels[movers] = some.labels
+        if n_moves:
+            self.gain_bounds.advance(self.state)
+        return n_moves
+
+    def _propose(
+        self, rows: Rows, min_gain: float, error_factor: float
+    ) -> tuple[NDArray[np.int32], Array, NDArray[np.bool_], Counts]:
+        """Return the best move of each row (-1 for none), upper bounds on gains, close calls, and counts of movers."""
+        sent = _fingerprint(self.state.clusters)
+        if not np.array_equal(sent, self._sent):  # tables are large: send them only when changed
+            self._clusters, self._sent = self.backend.broadcast(self.state.clusters), sent
+        screen = Screen(min_gain, error_factor, self.verify_factor, size_changes(self.state.clusters.sizes))
+        shared = (self._topics, self._clusters, screen)
+        results = self.backend.map_blocks(propose_moves, rows, self.state.labels[rows], shared=shared)
+        target, upper = np.empty(len(rows), np.int32), np.empty(len(rows))
+        is_open = np.empty(len(rows), np.bool_)
+        for positions, (block_target, block_upper, block_is_open, _) in results:
+            target[positions], upper[positions], is_open[positions] = block_target, block_upper, block_is_open
+        return target, upper, is_open, stacked([moving for _, (*_, moving) in results])
+
+    def end_epoch(self) -> None:
+        """Bring the gain bounds up to date with the clusters."""
+        self.gain_bounds.end_epoch(self.state)
+
+    def undo_epoch(self) -> bool:
+        """Be careful from now on; return False if the sweep already was."""
+        was_careful, self.is_careful = self.is_careful, True
+        self.gain_bounds.reset()
+        return not was_careful
+
+
+def _make_moves(
+    state: State, rows: Rows, target: NDArray[np.int32], is_touched: NDArray[np.bool_], min_gain: float
+) -> int:
+    """Make the proposed moves that still gain, in order, in place; return their number.
+
+    `is_touched` (Q,) marks clusters that have changed since the moves were proposed.
+    """
+    next_row, n_moves = 0, 0
+    while next_row < len(rows):
+        next_row, stale, n_made = kernels.apply(state, rows, target, is_touched, next_row, min_gain, STALE_SHARE)
+        n_moves += n_made
+        if stale >= 0:
+            kernels.refresh_cluster(state, stale, True)
+    return n_moves
+
+
+def _make_checked_moves(
+    state: State, rows: Rows, target: NDArray[np.int32], is_touched: NDArray[np.bool_], min_gain: float
+) -> int:
+    """Make the proposed moves, in place, if they raise the bound together; otherwise try each half of them.
+
+    A single move is made if its exact gain, over the two clusters concerned, is large enough. Clusters are fresh before
+    and after. Returns the number of moves.
+    """
+    if len(rows) == 1 and gain(state, int(rows[0]), int(target[0])) <= min_gain:
+        return 0
+    labels, before, touched_before = state.labels.copy(), bound(state), is_touched.copy()
+    touched = np.union1d(labels[rows], target)
+    saved = state.clusters.take(touched)
+    if len(rows) == 1:
+        move(state, int(rows[0]), int(target[0]))
+        n_moves = 1
+    else:
+        n_moves = _make_moves(state, rows, target, is_touched, min_gain)
+    if n_moves == 0 or bound(state) > before + min_gain:
+        return n_moves
+    state.labels[:], is_touched[:] = labels, touched_before
+    state.clusters.restore(touched, saved)
+    if len(rows) == 1:  # under a prior below one, VE-steps may end in a lower maximum
+        return 0
+    half = len(rows) // 2
+    halves = (slice(None, half), slice(half, None))
+    return sum(_make_checked_moves(state, rows[part], target[part], is_touched, min_gain) for part in halves)
+
+
+def _fingerprint(clusters: Clusters) -> Array:
+    """Return numbers of which at least one changes with every move, refresh and end of an epoch."""
+    return np.concatenate([clusters.value, clusters.totals, clusters.moved, clusters.aged, clusters.weight.ravel()])
+
+
+def verify_factor(state: State) -> float:
+    """Return how much wider error bounds are in the pass that verifies convergence: the cheaper it is, the wider.
+
+    Under a prior below one, a cluster can switch a topic off, and a single row can switch it on again. No expansion
+    sees that, so every move is evaluated exactly there.
+    """
+    work = len(state.labels) * state.n_clusters * state.topics.beta.size
+    if state.topics.alpha < 1 or work <= EXACT_CHECK_WORK:
+        return EXACT_FACTOR
+    return 16.0 if work <= WIDE_CHECK_WORK else 2.0
+
+
+def propose_moves(
+    block: Counts,
+    rows: Rows,
+    labels: NDArray[np.int32],
+    topics: FixedTopics,
+    clusters: Clusters,
+    screen: Screen,
+    threads: Threads,
+) -> tuple[NDArray[np.int32], Array, NDArray[np.bool_], Counts]:
+    """Return the best moves of some rows of a block, upper bounds on gains, close calls, and counts of movers."""
+    state = _block_state(block, rows, labels, topics, clusters)
+    target, upper = np.empty(len(rows), np.int32), np.empty(len(rows))
+    is_open = np.empty(len(rows), np.bool_)
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        some = slice(start, start + ROWS_AT_ONCE)
+        found = Proposals.empty(len(rows[some]), state.n_clusters)
+
+        def propose(piece: Rows, *arrays: NDArray[np.generic]) -> None:
+            kernels.propose(state, screen, piece, Proposals._make(arrays))
+
+        threads.for_rows(propose, rows[some], *found)
+        if found.is_open.any():
+            at = np.flatnonzero(found.is_open)
+            calls = CloseCalls(state, rows[some][at], Proposals._make(x[at] for x in found), screen)
+            found.target[at], found.upper[at] = calls.decide(threads)
+        target[some], upper[some], is_open[some] = found.target, found.upper, found.is_open
+    return target, upper, is_open, block.take(rows[target >= 0])
+
+
+def _block_state(
+    block: Counts, rows: Rows, labels: NDArray[np.int32], topics: FixedTopics, clusters: Clusters
+) -> State:
+    """Return a state that holds a block, of which some rows have the given labels."""
+    own = np.zeros(block.n_rows, dtype=np.int32)
+    own[rows] = labels
+    return State(block, own, topics, clusters)
+
+
+def assign(state: State, rows: Rows, backend: RowBackend) -> NDArray[np.int32]:
+    """Return the cluster that fits each of some rows best, all parameters held fixed, (n,)."""
+    return np.asarray(map_rows(backend, assign_block, rows, shared=(state.topics, state.clusters)))
+
+
+def assign_block(
+    block: Counts, rows: Rows, topics: FixedTopics, clusters: Clusters, threads: Threads
+) -> NDArray[np.int32]:
+    """Return the cluster that fits each of some rows of a block best, (n,)."""
+    target = np.empty(len(rows), dtype=np.int32)
+    state = _block_state(block, rows, np.zeros(len(rows), dtype=np.int32), topics, clusters)
+    threads.for_rows(partial(kernels.assign, state), rows, target)
+    return target
+
+
+# --- epochs -----------------------------------------------------------------------------------------------------
+
+
+def climb(
+    state: State,
+    options: SearchOptions,
+    *,
+    rng: np.random.Generator,
+    backend: RowBackend | None = None,
+    history: History | None = None,
+) -> History:
+    """Climb from the partition to one that no single move improves, in place.
+
+    Parameters
+    ----------
+    state : State
+        Where to start, with every cluster fresh.
+    options : SearchOptions
+        ``"exact"`` is Algorithm 1 of the paper, row by row; ``"greedy"`` proposes a block of moves by screened
+        second-order gains and applies those that still gain; ``"cvem"`` reassigns all rows with the parameters held
+        fixed.
+    rng : Generator
+        Draws the order in which the rows are visited, a new one in each epoch.
+    backend : RowBackend, optional
+        The rows, if the state does not hold them, and the threads; only "greedy" can use rows on workers.
+    history : History, optional
+        Epochs are added to it.
+
+    Returns
+    -------
+    History
+    """
+    n_rows = len(state.labels)
+    backend = LocalRows(state.rows) if backend is None else backend
+    history = History(n_rows=n_rows) if history is None else history
+    current, n_before = max([bound(state), *history.bounds[-1:]]), history.n_epochs  # rounding
+    if not history.bounds:
+        history.bounds.append(current)
+    sweep = _sweep(state, options, backend, is_careful=history.n_undone > 0)
+    size = block_size(n_rows, options.algorithm)
+    history.converged = False
+    while not history.interrupted and history.n_epochs - n_before < options.max_epochs:
+        before = state.labels.copy(), state.clusters.gamma.copy()
+        order, min_gain = rng.permutation(n_rows), options.tol * abs(current)
+        try:
+            _visit_all(state, sweep, order, size, min_gain, history)
+            has_fallen = bound(state) < current - ROUNDING * abs(current)
+        except KeyboardInterrupt:
+            # Kernels always run to completion, so the labels are valid; everything else is recomputed from them.
+            history.interrupted = True
+            relabel(state, state.labels, state.clusters.gamma, backend=backend)
+            has_fallen = bound(state) < current
+        if has_fallen:
+            relabel(state, *before, backend=backend)
+            history.n_moves_now = 0
+            history.n_undone += 1
+            if not history.interrupted:
+                if sweep.undo_epoch():
+                    continue
+                break
+        else:
+            sweep.end_epoch()
+        if not np.array_equal(state.labels, before[0]):  # otherwise the bound differs from the last by rounding alone
+            current = max(current, bound(state))
+        history.end_epoch(current, state.labels)
+        history.converged = history.n_moves[-1] == 0 and not history.interrupted
+        if history.n_moves[-1] <= options.few_moves:
+            break
+    return history
+
+
+def _visit_all(state: State, sweep: Sweep, order: Rows, size: int, min_gain: float, history: History) -> None:
+    """Screen all rows, in place; if none moves, verify that with wider margins before convergence is declared."""
+    for error_factor in sweep.error_factors:
+        rows = sweep.active(order, min_gain, is_verifying=error_factor == sweep.error_factors[-1])
+        history.n_done = len(order) - len(rows)
+        for start in range(0, len(rows), size):
+            block = rows[start : start + size]
+            history.block_done(len(block), sweep.visit(block, min_gain, error_factor))
+            if history.interrupted:
+                return
+        if history.n_moves_now:
+            return
+        for q in np.flatnonzero(state.clusters.aged).tolist():
+            refresh(state, q)
+
+
+def _sweep(state: State, options: SearchOptions, backend: RowBackend, *, is_careful: bool) -> Sweep:
+    if options.algorithm == "exact":
+        return ExactSweep(state)
+    if options.algorithm == "cvem":
+        return CvemSweep(state, backend.threads)
+    return GreedySweep(state, backend, options.verify_factor, is_careful=is_careful)
+
+
+def block_size(n_rows: int, algorithm: str) -> int:
+    """Return how many rows are evaluated against one frozen state; it depends on the size of the data alone."""
+    if algorithm == "cvem":
+        return n_rows
+    # On a cluster, the tables are sent once per block, so the number of blocks must not grow without limit.
+    return int(np.clip(n_rows // BLOCKS_PER_EPOCH, MIN_BLOCK, max(LARGE_BLOCK, n_rows // MOST_BLOCKS)))

@@ -1,0 +1,22 @@
+"""Rules for the parameters of MMPCA, shared by the estimator, its files and the search for the numbers of clusters."""
+
+from __future__ import annotations
+
+from mmpca.parameters import BOOLEAN, N_JOBS, NONE, PRIOR, VERBOSE, Rule, array, either, integer, one_of, real
+
+RULES: dict[str, Rule] = {
+    "n_clusters": integer(1),
+    "n_topics": integer(1),
+    "topics": either(one_of("lda", "random"), array("of shape (n_topics, n_features)")),
+    "topic_prior": PRIOR,
+    "start": either(one_of("auto", "random", "kmeans", "anneal"), array("of labels of shape (n_samples,)")),
+    "n_init": either(one_of("auto"), integer(1)),
+    "algorithm": one_of("greedy", "exact", "cvem", "vbem"),
+    "stabilize": either(NONE, one_of("sqrt")),
+    "max_epochs": integer(0),
+    "tol": real(0.0),
+    "refit_topics": BOOLEAN,
+    "n_jobs": N_JOBS,
+    "verbose": VERBOSE,
+}
+SUM_TOLERANCE = 1e-6  # of given topics

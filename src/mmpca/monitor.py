@@ -1,0 +1,237 @@
+"""Progress, interruption and history of a computation, in one object that its parts report to."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from threading import Event, Lock
+from time import monotonic
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+PACE_SECONDS, PACE_SHARE = 1.0, 0.02  # of a stage, before its pace says anything about the time left
+
+logger = logging.getLogger("mmpca")
+
+
+class Progress(NamedTuple):
+    """State of a running computation; the argument of every callback.
+
+    Attributes
+    ----------
+    stage : str
+        Name of the running stage, such as "topics" or "search"; "done" at the end.
+    text : str
+        Description of the current work for users.
+    n_done, n_steps : float
+        Finished steps of the stage, and the total; `n_steps` is 0 if the total is unknown.
+    seconds_left : float or None
+        Time left in the stage at its current pace; None until there is enough to estimate it.
+    start, epoch : int
+        Number of the start and of its epoch, both from 1; 0 outside a search.
+    n_moves : int
+        Rows moved in the epoch so far.
+    bound : float or None
+        Bound after the last finished epoch.
+    """
+
+    stage: str
+    text: str
+    n_done: float = 0
+    n_steps: float = 0
+    seconds_left: float | None = None
+    start: int = 0
+    epoch: int = 0
+    n_moves: int = 0
+    bound: float | None = None
+
+    @property
+    def share(self) -> float | None:
+        """Finished share of the stage, None if it is unknown."""
+        return min(1.0, self.n_done / self.n_steps) if self.n_steps else None
+
+
+Callback = Callable[[Progress], object]
+
+
+class Monitor:
+    """Reports progress to a callback and a log, and remembers a request to stop.
+
+    The parts of a computation call :meth:`begin` and :meth:`step`, and check :attr:`is_stopped` where they can stop.
+    A pickled copy reports nothing: there is no one to report to in another process.
+
+    Parameters
+    ----------
+    callback : callable, optional
+        Called with a `Progress`, by one thread at a time; a true return value asks the computation to stop.
+    verbose : int
+        1 logs each start to the logger "mmpca", 2 each epoch as well.
+    checkpoint : callable, optional
+        Called with the labels after each epoch over all rows.
+    clock : callable
+        Returns seconds.
+
+    Examples
+    --------
+    >>> reports = []
+    >>> monitor = Monitor(reports.append, clock=iter([0, 30]).__next__)
+    >>> monitor.begin("topics", "learning topics", n_steps=4)
+    >>> monitor.step()
+    >>> reports[-1].share, reports[-1].seconds_left
+    (0.25, 90.0)
+    """
+
+    def __init__(
+        self,
+        callback: Callback | None = None,
+        *,
+        verbose: int = 0,
+        checkpoint: Callable[[NDArray[Any]], object] | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self.verbose, self.checkpoint = verbose, checkpoint
+        self._callback, self._clock, self._lock = callback, clock, Lock()
+        self._stop = Event()
+        self._stage, self._text, self._n_done, self._n_steps, self._began = "", "", 0.0, 0.0, 0.0
+        if verbose:
+            _show_log()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Monitor, ()
+
+    # --- interruption -------------------------------------------------------------------------------------------
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the computation should stop at the next opportunity."""
+        return self._stop.is_set()
+
+    def stop(self) -> None:
+        """Ask the computation to stop."""
+        self._stop.set()
+
+    # --- progress -----------------------------------------------------------------------------------------------
+
+    def begin(self, stage: str, text: str, n_steps: float = 0) -> None:
+        """Begin a stage; `n_steps` is 0 if the number of steps is unknown."""
+        with self._lock:
+            self._stage, self._text, self._n_done, self._n_steps = stage, text, 0.0, n_steps
+            self._began = self._clock() if self._callback is not None else 0.0
+            self._report(Progress(stage, text, 0.0, n_steps))
+
+    def step(self, n_steps: float = 1, text: str | None = None) -> None:
+        """Report that `n_steps` more steps are finished, and optionally what comes next."""
+        with self._lock:
+            self._n_done += n_steps
+            self._text = self._text if text is None else text
+            self._report(self._progress())
+
+    def report_block(self, search: History) -> bool:
+        """Report the state of a search after a block of rows; return True if it should stop."""
+        if self._callback is None:
+            return self.is_stopped
+        bound, epoch = search.bounds[-1] if search.bounds else None, search.n_epochs + 1
+        name = f"start {search.start}" if search.start else "all rows"
+        text = f"{name}, epoch {epoch}, {search.n_moves_now:,} moves"
+        text += "" if bound is None else f", bound {bound:,.1f}"
+        with self._lock:
+            self._text = text
+            progress = self._progress()
+            self._report(progress._replace(start=search.start, epoch=epoch, n_moves=search.n_moves_now, bound=bound))
+        return self.is_stopped
+
+    def report_epoch(self, search: History, labels: NDArray[Any]) -> None:
+        """Log an epoch, and keep the labels of a search over all rows."""
+        if self.verbose >= 2:
+            logger.info("start %d, epoch %d: %d moves", search.start, search.n_epochs, search.n_moves[-1])
+        if self.checkpoint is not None and search.start == 0:
+            self.checkpoint(labels)
+
+    def end(self) -> None:
+        """Report that the whole computation is finished."""
+        with self._lock:
+            self._report(Progress("done", "done", 1, 1, 0.0))
+
+    def _progress(self) -> Progress:
+        """Return the progress of the running stage; the lock is held."""
+        if self._callback is None:
+            return Progress(self._stage, self._text)
+        elapsed, left = self._clock() - self._began, None
+        if self._n_steps and elapsed >= PACE_SECONDS and self._n_done >= PACE_SHARE * self._n_steps:
+            left = elapsed * max(0.0, self._n_steps - self._n_done) / self._n_done
+        return Progress(self._stage, self._text, self._n_done, self._n_steps, left)
+
+    def _report(self, progress: Progress) -> None:
+        """Call the callback; the lock is held, so that reports arrive in order."""
+        if self._callback is not None and self._callback(progress):
+            self._stop.set()
+
+
+def _show_log() -> None:
+    """Send log messages to standard error if logging has not been set up."""
+    if not logger.hasHandlers():
+        logger.addHandler(logging.StreamHandler())
+    if logger.getEffectiveLevel() > logging.INFO:
+        logger.setLevel(logging.INFO)
+
+
+class History:
+    """The history of one search: the bound and the number of moves after each epoch, reported to a `Monitor`.
+
+    Parameters
+    ----------
+    monitor : Monitor, optional
+    start : int
+        Number of the start, from 1; 0 for the search over all rows that follows starts on a sample.
+    n_rows : int
+        Rows that an epoch visits.
+    cancel : Event, optional
+        Set from outside when the result of this search is no longer needed.
+
+    Attributes
+    ----------
+    bounds : list of float
+        Bound at the start, then after each epoch.
+    n_moves : list of int
+        Moves in each epoch.
+    n_undone : int
+        Epochs that lowered the bound and were undone; they are not in the lists.
+    converged : bool
+        Whether the last epoch made no move.
+    interrupted : bool
+        Whether the search was stopped by Ctrl-C or by the callback.
+    """
+
+    def __init__(
+        self, monitor: Monitor | None = None, *, start: int = 1, n_rows: int = 0, cancel: Event | None = None
+    ) -> None:
+        self.monitor = Monitor() if monitor is None else monitor
+        self.start, self.n_rows, self._cancel = start, n_rows, cancel
+        self.bounds: list[float] = []
+        self.n_moves: list[int] = []
+        self.n_undone = 0
+        self.converged, self.interrupted = False, False
+        self.n_done, self.n_moves_now = 0, 0  # in the running pass, in the running epoch
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_cancel": None}  # an event cannot be pickled
+
+    @property
+    def n_epochs(self) -> int:
+        """Number of finished epochs, including a last one without a move."""
+        return len(self.n_moves)
+
+    def block_done(self, n_rows: int, n_moves: int) -> None:
+        """Report a block of visited rows; stop if the callback asks for it."""
+        self.n_done += n_rows
+        self.n_moves_now += n_moves
+        is_canceled = self._cancel is not None and self._cancel.is_set()
+        self.interrupted |= self.monitor.report_block(self) or is_canceled
+
+    def end_epoch(self, bound: float, labels: NDArray[Any]) -> None:
+        """Record the bound after an epoch and the number of its moves."""
+        self.bounds.append(bound)
+        self.n_moves.append(self.n_moves_now)
+        self.n_done, self.n_moves_now = 0, 0
+        self.monitor.report_epoch(self, labels)

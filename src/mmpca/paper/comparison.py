@@ -1,0 +1,256 @@
+"""All methods on simulated data, by noise and balance and by the number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from mmpca.counts import as_counts
+from mmpca.evaluation import agreement, all_methods
+from mmpca.model.prediction import joint_log_likelihood
+from mmpca.paper.experiment import (
+    SEED,
+    Experiment,
+    Figure,
+    Record,
+    Table,
+    Task,
+    columns,
+    group_means,
+    new_task,
+    paired_gaps,
+)
+from mmpca.paper.figures import ORACLE, agreement_curves
+from mmpca.simulate import Simulation, paper_design
+from mmpca.simulate.designs import article_topics
+
+# Methods by the kind of task that fits them. In a family that shares an LDA, the Gaussian mixture comes first, and
+# k-means uses the topic shares it found.
+FAMILIES: Mapping[str, Sequence[str]] = {
+    "ceiling": (ORACLE,),
+    "mmpca": ("MMPCA",),
+    "lda-space": ("GMM on LDA", "k-means on LDA"),
+    "lda-space-mmpca": ("GMM on LDA (mmpca)", "k-means on LDA (mmpca)"),
+    "lda": ("LDA",),
+    "lda-mmpca": ("LDA (mmpca)",),
+    "nmf-em": ("NMF-EM",),
+    "mixtures": ("multinomial mixture", "Poisson mixture"),
+    "dirichlet": ("Dirichlet-multinomial mixture",),
+    "directions": ("spherical k-means", "NMF"),
+}
+
+LEVELS = tuple(round(0.05 * step, 2) for step in range(15))
+BALANCES = (1.0, 0.85, 0.7)
+SIZES = (50, 100, 200, 400, 800)
+
+
+class KnownShares(TransformerMixin, BaseEstimator):
+    """A transformer that returns given topic shares, for baselines that would otherwise fit an LDA again.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (n_samples, n_topics)
+        Shares that `transform` returns.
+    n_topics : int, optional
+        Set by the baselines, and ignored.
+    """
+
+    def __init__(self, shares: NDArray[np.float64], n_topics: int | None = None) -> None:
+        self.shares = shares
+        self.n_topics = n_topics
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Do nothing."""
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Return the shares."""
+        return self.shares
+
+
+def fit_family(family: str, data: Simulation, seed: int) -> Record:
+    """Return the agreement of each method of a family with the true labels: {method: {"ari": ..., "nmi": ...}}."""
+    if family == "ceiling":
+        return {ORACLE: agreement(data.labels, oracle_labels(data))._asdict()}
+    n_clusters, n_topics = data.cluster_topics.shape
+    methods = all_methods(n_clusters, n_topics, seed)
+    record, shares = {}, None
+    for name in FAMILIES[family]:
+        model = methods[name]
+        if shares is not None and "lda" in model.get_params():
+            model.set_params(lda=KnownShares(shares))
+        record[name] = agreement(data.labels, model.fit_predict(data.X))._asdict()
+        shares = getattr(model, "shares_", None)
+    return record
+
+
+def oracle_labels(data: Simulation) -> NDArray[np.int64]:
+    """Return the most probable cluster of each row under the true parameters, (N,)."""
+    theta = (1 - data.noise) * data.cluster_topics + data.noise / len(data.topics)
+    joint = joint_log_likelihood(as_counts(data.X), data.topics, theta, data.weights)  # (N, Q)
+    labels: NDArray[np.int64] = joint.argmax(axis=1)
+    return labels
+
+
+def method_order() -> dict[str, int]:
+    """Return the position of each method in tables and legends."""
+    return {method: place for place, method in enumerate([ORACLE, *all_methods(1, 2)])}
+
+
+@dataclass(frozen=True)
+class Noise(Experiment):
+    """Agreement of all methods with the truth, by noise and balance (the paper's epsilon and lambda).
+
+    Parameters
+    ----------
+    replicates : int, default=50
+        Number of data sets for each noise level and balance.
+    seed : int, default=1000
+        Seed of the first data set and of the methods on it; later data sets use the following integers.
+    levels : tuple of float, default=0, 0.05, ..., 0.7
+        Noise levels.
+    balances : tuple of float, default=1, 0.85, 0.7
+        Balance of the cluster sizes.
+    n_samples : int, default=400
+        Rows of a data set.
+    families : tuple of str, optional
+        Families of methods to fit; all by default.
+    """
+
+    name: ClassVar[str] = "noise"
+
+    replicates: int = 50
+    seed: int = SEED
+    levels: tuple[float, ...] = LEVELS
+    balances: tuple[float, ...] = BALANCES
+    n_samples: int = 400
+    families: tuple[str, ...] = tuple(FAMILIES)
+
+    @classmethod
+    def quick(cls) -> Self:
+        """Return two data sets of 100 rows for two noise levels."""
+        return cls(replicates=2, levels=(0.0, 0.4), balances=(1.0,), n_samples=100)
+
+    def identity(self) -> dict[str, Any]:
+        """Return the options that are not in the tasks."""
+        return {"n_samples": self.n_samples}
+
+    def tasks(self) -> list[Task]:
+        """Return a task for each data set and family of methods."""
+        return [
+            new_task(family, balance=balance, noise=level, seed=seed)
+            for seed in range(self.seed, self.seed + self.replicates)
+            for balance in self.balances
+            for level in self.levels
+            for family in self.families
+        ]
+
+    def run(self, task: Task) -> Record:
+        """Return the agreement of each method of the family."""
+        data = paper_design(self.n_samples, noise=task["noise"], balance=task["balance"], random_state=task["seed"])
+        return fit_family(task.kind, data, task["seed"])
+
+    def table(self, records: Mapping[Task, Record]) -> Table:
+        """Return a row for each data set and method."""
+        order = method_order()
+        rows = [
+            {"balance": task["balance"], "noise": task["noise"], "seed": task["seed"], "method": method, **found}
+            for task, record in records.items()
+            for method, found in record.items()
+        ]
+        rows.sort(key=lambda row: (-row["balance"], row["noise"], row["seed"], order[row["method"]]))
+        return columns(rows)
+
+    def summary(self, table: Table) -> Table:
+        """Return the mean agreement by balance, method and noise."""
+        return group_means(table, "ari", rows=("balance", "method"), across=("noise",))
+
+    def gaps(self, table: Table) -> Table | None:
+        """Return the mean paired difference from MMPCA by balance, method and noise."""
+        return paired_gaps(table, "ari", "MMPCA", rows=("balance", "method"), across=("noise",))
+
+    def draw(self, table: Table) -> Figure:
+        """Draw the means with their standard errors, a panel for each balance."""
+        return agreement_curves(
+            table, x="noise", panel="balance", x_label="noise $\\epsilon$", panel_label="$\\lambda$"
+        )
+
+
+@dataclass(frozen=True)
+class SampleSize(Experiment):
+    """Agreement of all methods with the truth, by the number of rows relative to the number of features.
+
+    Parameters
+    ----------
+    replicates : int, default=50
+        Number of data sets for each size.
+    seed : int, default=1000
+        Seed of the first data set and of the methods on it; later data sets use the following integers.
+    sizes : tuple of int, default=50, 100, 200, 400, 800
+        Rows of a data set.
+    noise, balance : float
+        Noise level and balance of the data sets (the paper's epsilon and lambda).
+    families : tuple of str, optional
+        Families of methods to fit; all by default.
+    """
+
+    name: ClassVar[str] = "sample-size"
+
+    replicates: int = 50
+    seed: int = SEED
+    sizes: tuple[int, ...] = SIZES
+    noise: float = 0.2
+    balance: float = 0.85
+    families: tuple[str, ...] = tuple(FAMILIES)
+
+    @classmethod
+    def quick(cls) -> Self:
+        """Return two data sets of two small sizes."""
+        return cls(replicates=2, sizes=(50, 100))
+
+    def identity(self) -> dict[str, Any]:
+        """Return the options that are not in the tasks."""
+        return {"noise": self.noise, "balance": self.balance}
+
+    def tasks(self) -> list[Task]:
+        """Return a task for each data set and family of methods."""
+        return [
+            new_task(family, n_samples=size, seed=seed)
+            for seed in range(self.seed, self.seed + self.replicates)
+            for size in self.sizes
+            for family in self.families
+        ]
+
+    def run(self, task: Task) -> Record:
+        """Return the agreement of each method of the family."""
+        seed = task["seed"]
+        data = paper_design(task["n_samples"], noise=self.noise, balance=self.balance, random_state=seed)
+        return fit_family(task.kind, data, seed)
+
+    def table(self, records: Mapping[Task, Record]) -> Table:
+        """Return a row for each data set and method."""
+        order = method_order()
+        n_features = article_topics()[0].shape[1]
+        rows = []
+        for task, record in records.items():
+            size = task["n_samples"]
+            data = {"n_samples": size, "rows_per_feature": round(size / n_features, 4), "seed": task["seed"]}
+            rows += [{**data, "method": method, **found} for method, found in record.items()]
+        return columns(sorted(rows, key=lambda row: (row["n_samples"], row["seed"], order[row["method"]])))
+
+    def summary(self, table: Table) -> Table:
+        """Return the mean agreement by method and size."""
+        return group_means(table, "ari", rows=("method",), across=("n_samples",))
+
+    def gaps(self, table: Table) -> Table | None:
+        """Return the mean paired difference from MMPCA by method and size."""
+        return paired_gaps(table, "ari", "MMPCA", rows=("method",), across=("n_samples",))
+
+    def draw(self, table: Table) -> Figure:
+        """Draw the means with their standard errors."""
+        return agreement_curves(table, x="rows_per_feature", x_label="rows / features, N / V", x_scale="log")

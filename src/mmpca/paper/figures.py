@@ -1,0 +1,273 @@
+"""The figures of the paper's experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmpca.plots import confusion
+from mmpca.plots.style import COLORS, EMPHASIS, MARKERS, SEQUENTIAL, frame, new_figure, tidy, write_in_cell
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Yellow lines are hard to see.
+LINE_COLORS = (*(color for color in COLORS if color != "#F0E442"), "#7F7F7F", "#8C510A", "#B2182B")
+TICK_RATIO = 1.9  # of two numbers of rows whose tick labels do not overlap
+OWN_LDA = " (mmpca)"  # suffix of a baseline that uses the LDA of this package; its curve is dashed
+ORACLE = "true parameters"
+
+
+def agreement_curves(
+    table: Mapping[str, Sequence[Any]],
+    *,
+    x: str,
+    panel: str | None = None,
+    x_label: str,
+    panel_label: str = "",
+    value: str = "ari",
+    x_scale: str = "linear",
+    figure: Figure | None = None,
+) -> Figure:
+    """Draw the mean agreement of each method, with standard errors.
+
+    Parameters
+    ----------
+    table : mapping of columns
+        One row for each data set and method, with the columns `method`, `value`, `x` and `panel`.
+    x, x_label : str
+        Column on the horizontal axis, and its label.
+    panel, panel_label : str, optional
+        Column that splits the figure into panels, and its label.
+    value : str, default="ari"
+        Column to average.
+    x_scale : {"linear", "log"}, default="linear"
+        Scale of the horizontal axis.
+    figure : Figure, optional
+        Figure to draw on.
+
+    Returns
+    -------
+    Figure
+    """
+    panels = list(dict.fromkeys(table[panel])) if panel is not None else [None]
+    figure = new_figure(figure, width=3.4 * len(panels) + 2.6, height=4.0)
+    axes = np.atleast_1d(figure.subplots(1, len(panels), sharey=True))
+    for ax, shown in zip(axes, panels, strict=True):
+        is_in_panel = np.full(len(table[x]), True) if panel is None else np.asarray(table[panel]) == shown
+        _method_curves(ax, table, x, value, is_in_panel)
+        ax.set_xlabel(x_label)
+        if x_scale == "log":
+            ax.set_xscale("log")
+            ax.set_xticks(np.unique(table[x]), [f"{position:.2g}" for position in np.unique(table[x])], minor=False)
+            ax.minorticks_off()
+        if panel is not None:
+            ax.set_title(f"{panel_label} = {shown:g}", loc="left", fontsize="medium")
+        tidy(ax)
+    axes[0].set_ylabel("adjusted Rand index, mean ± standard error")
+    axes[-1].legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+def _method_curves(
+    ax: Axes, table: Mapping[str, Sequence[Any]], x: str, value: str, is_in_panel: NDArray[np.bool_]
+) -> None:
+    """Draw a curve for each method."""
+    methods, positions = np.asarray(table["method"]), np.asarray(table[x], dtype=float)
+    values = np.asarray(table[value], dtype=float)
+    names = list(dict.fromkeys(table["method"]))
+    for name in names:
+        at = is_in_panel & (methods == name)
+        steps = np.unique(positions[at])
+        groups = [values[at & (positions == step)] for step in steps]
+        means = [group.mean() for group in groups]
+        errors = [group.std(ddof=1) / np.sqrt(len(group)) if len(group) > 1 else 0.0 for group in groups]
+        ax.errorbar(steps, means, yerr=errors, label=name, **_line_style(name, names))
+
+
+def _line_style(name: str, names: list[str]) -> dict[str, Any]:
+    """Return the style of a method's curve; both variants of a baseline have the same color."""
+    if name == ORACLE:
+        return {"color": "0.4", "linestyle": ":", "linewidth": 1.5}
+    base = name.removesuffix(OWN_LDA)
+    place = list(dict.fromkeys(other.removesuffix(OWN_LDA) for other in names if other != ORACLE)).index(base)
+    return {
+        "color": LINE_COLORS[place % len(LINE_COLORS)],
+        "marker": MARKERS[place % len(MARKERS)],
+        "markersize": 4,
+        "linestyle": "--" if name.endswith(OWN_LDA) else "-",
+        "linewidth": 2.2 if name == "MMPCA" else 1.2,
+        "zorder": 5 if name == "MMPCA" else 2,
+    }
+
+
+def run_courses(table: Mapping[str, Sequence[Any]], *, figure: Figure | None = None) -> Figure:
+    """Draw the bound and the adjusted Rand index during runs, and the end points of default fits of the same data.
+
+    Parameters
+    ----------
+    table : mapping of columns
+        `seed`, `run` ("published" or "default"), `epochs`, `above_truth` and `ari`.
+    figure : Figure, optional
+        Figure to draw on.
+
+    Returns
+    -------
+    Figure
+    """
+    figure = new_figure(figure, width=8.4, height=3.8)
+    axes = figure.subplots(1, 2)
+    seeds, runs = np.asarray(table["seed"]), np.asarray(table["run"])
+    epochs = np.asarray(table["epochs"], dtype=float)
+    labels = ("bound minus bound of the true clusters, nats", "adjusted Rand index")
+    for ax, name, label in zip(axes, ("above_truth", "ari"), labels, strict=True):
+        values = np.asarray(table[name], dtype=float)
+        for number, seed in enumerate(dict.fromkeys(table["seed"])):
+            at = (seeds == seed) & (runs == "published")
+            legend = "published algorithm, one random start" if number == 0 else None
+            ax.plot(epochs[at], values[at], color=COLORS[0], linewidth=1, alpha=0.6, label=legend)
+        at = runs == "default"
+        style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5, "color": EMPHASIS}
+        ax.plot(np.full(at.sum(), 1.04 * epochs.max()), values[at], label="default fit", **style)
+        ax.set_xlabel("epochs (passes over all rows)")
+        ax.set_ylabel(label)
+        tidy(ax)
+    axes[0].set_yscale("symlog", linthresh=100)
+    axes[0].yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes[1].legend(frameon=False, fontsize="small", loc="lower right")
+    return figure
+
+
+def choice_maps(
+    counts: Mapping[tuple[str, float], Mapping[tuple[int, int], int]],
+    *,
+    n_clusters: Sequence[int],
+    n_topics: Sequence[int],
+    truth: tuple[int, int],
+    figure: Figure | None = None,
+) -> Figure:
+    """Draw how often each cell of a grid is chosen, a map for each criterion and balance, with the truth framed.
+
+    Parameters
+    ----------
+    counts : mapping of (criterion, balance) to mapping of (Q, K) to int
+        How often each cell is chosen; cells that are never chosen may be missing.
+    n_clusters, n_topics : sequence of int
+        The grid.
+    truth : pair of int
+        The true cell; without a frame if it is not on the grid.
+    figure : Figure, optional
+        Figure to draw on.
+
+    Returns
+    -------
+    Figure
+    """
+    criteria = list(dict.fromkeys(criterion for criterion, _ in counts))
+    balances = list(dict.fromkeys(balance for _, balance in counts))
+    size = 1.3 + 0.42 * len(n_clusters), 0.9 + 0.42 * len(n_topics)
+    figure = new_figure(figure, width=size[0] * len(balances), height=size[1] * len(criteria))
+    axes = figure.subplots(len(criteria), len(balances), squeeze=False, sharex=True, sharey=True)
+    for (row, criterion), (column, balance) in product(enumerate(criteria), enumerate(balances)):
+        ax = axes[row, column]
+        _choice_map(ax, counts[criterion, balance], n_clusters, n_topics)
+        if truth[0] in n_clusters and truth[1] in n_topics:
+            ax.add_patch(frame(n_clusters.index(truth[0]), n_topics.index(truth[1])))
+        ax.set_title(f"{criterion}, $\\lambda$ = {balance:g}", loc="left", fontsize="medium")
+        ax.set_xlabel("clusters" if row == len(criteria) - 1 else "")
+        ax.set_ylabel("topics" if column == 0 else "")
+    return figure
+
+
+def _choice_map(
+    ax: Axes, counts: Mapping[tuple[int, int], int], n_clusters: Sequence[int], n_topics: Sequence[int]
+) -> None:
+    """Draw the percentage of all choices in each cell."""
+    total = max(1, sum(counts.values()))
+    shares = np.array([[counts.get((q, k), 0) / total for q in n_clusters] for k in n_topics])
+    ax.imshow(shares, cmap=SEQUENTIAL, vmin=0.0, vmax=1.0, aspect="auto", origin="lower")
+    ax.set_xticks(np.arange(len(n_clusters)), [str(q) for q in n_clusters])
+    ax.set_yticks(np.arange(len(n_topics)), [str(k) for k in n_topics])
+    for (y, x), share in np.ndenumerate(shares):
+        if share > 0:
+            write_in_cell(ax, x, y, f"{100 * share:.0f}", share)
+
+
+def confusions(
+    partitions: Mapping[str, tuple[Sequence[object], Sequence[int]]], *, figure: Figure | None = None
+) -> Figure:
+    """Draw known classes against clusters, a table for each partition.
+
+    Parameters
+    ----------
+    partitions : mapping of str to (classes, clusters)
+        By title: known classes of the rows, and their clusters, from 0.
+    figure : Figure, optional
+        Figure to draw on.
+
+    Returns
+    -------
+    Figure
+    """
+    widths = [2.2 + 0.5 * len(set(clusters)) for _, clusters in partitions.values()]
+    n_classes = max(len(set(classes)) for classes, _ in partitions.values())
+    figure = new_figure(figure, width=sum(widths) + 1.5, height=1.4 + 0.36 * n_classes)
+    axes = np.atleast_1d(figure.subplots(1, len(partitions), width_ratios=widths))
+    for ax, (title, (classes, clusters)) in zip(axes, partitions.items(), strict=True):
+        confusion(classes, clusters, ax=ax)
+        ax.set_title(title, loc="left")
+    return figure
+
+
+def growth_curves(
+    times: Mapping[str, tuple[Sequence[int], Sequence[float], float]], *, figure: Figure | None = None
+) -> Figure:
+    """Draw times against numbers of rows on logarithmic axes.
+
+    Parameters
+    ----------
+    times : mapping of str to (sizes, seconds, exponent)
+        By the name of what was timed.
+    figure : Figure, optional
+        Figure to draw on.
+
+    Returns
+    -------
+    Figure
+    """
+    figure = new_figure(figure, width=6.8, height=4.0)
+    ax = figure.add_subplot()
+    for number, (name, (sizes, seconds, exponent)) in enumerate(times.items()):
+        style = {"color": LINE_COLORS[number % len(LINE_COLORS)], "marker": MARKERS[number % len(MARKERS)]}
+        ax.plot(sizes, seconds, label=f"{name}: exponent {exponent:.2f}", markersize=4, **style)  # type: ignore[arg-type]
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel("rows N")
+    ax.set_ylabel("processor time, seconds")
+    ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    ticks = _row_ticks(sorted({size for line in times.values() for size in line[0]}))
+    ax.set_xticks(ticks, [f"{size:,}" for size in ticks])
+    ax.minorticks_off()
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
+    tidy(ax)
+    return figure
+
+
+def _row_ticks(sizes: Sequence[int]) -> list[int]:
+    """Return the sizes whose labels fit on a logarithmic axis; always the first and the last.
+
+    Examples
+    --------
+    >>> _row_ticks([50, 100, 200, 300, 400, 600, 800, 1000])
+    [50, 100, 200, 400, 1000]
+    """
+    ticks = list(sizes[:1])
+    for size in sizes[1:-1]:
+        if size >= TICK_RATIO * ticks[-1] and sizes[-1] >= TICK_RATIO * size:
+            ticks.append(size)
+    return ticks + list(sizes[1:][-1:])

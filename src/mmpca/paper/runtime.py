@@ -1,0 +1,240 @@
+"""How the time of a fit grows with the number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import process_time
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from scipy.optimize import nnls
+from sklearn.decomposition import LatentDirichletAllocation
+
+from mmpca import engine
+from mmpca.baselines.topic_space import PASSES, ROW_UPDATES, fit_topic_space
+from mmpca.counts import Counts, as_counts
+from mmpca.model import MMPCA
+from mmpca.monitor import History
+from mmpca.paper.experiment import SEED, Experiment, Figure, Record, Table, Task, columns, new_task
+from mmpca.paper.figures import growth_curves
+from mmpca.simulate import paper_design
+from mmpca.topics import fit_lda
+
+SIZES = (50, *range(100, 1001, 100))
+FIT, TOPICS, SEARCH, START = "MMPCA: fit", "MMPCA: topics", "MMPCA: search", "MMPCA: one random start"
+PUBLISHED, EPOCH = "published algorithm: one start", "published algorithm: one epoch"
+LDA, FAST_LDA = "LDA: scikit-learn", "LDA: as in the baselines"
+PARTS = (FIT, TOPICS, SEARCH, START, PUBLISHED, EPOCH, LDA, FAST_LDA)
+EXPONENTS = np.arange(0.1, 3.0, 0.01)  # candidates for the exponent of a growth
+MIN_SIZES = 5  # to fit a growth, which has three parameters
+N_SIZES_SHOWN = 4
+LONG = 1.0  # seconds from which one measurement is enough
+
+
+@dataclass(frozen=True)
+class Runtime(Experiment):
+    """Processor time of a fit and of its parts, compared with that of an LDA.
+
+    The search is timed with topics that were learned beforehand: all starts of a default fit with the final
+    re-estimation of the topics; the search from one random partition; and the published algorithm from that partition,
+    in which every move is evaluated exactly until none gains. The published algorithm is timed as a whole and per
+    epoch, because the number of its epochs varies. LDA is one run with the same number of topics and the settings of
+    the baselines, once with scikit-learn and once in the faster form that the baselines use; a baseline makes four or
+    five such runs.
+
+    Parameters
+    ----------
+    replicates : int, default=10
+        Number of data sets for each size.
+    seed : int, default=1000
+        Seed of the first data set and of the fits of it; later data sets use the following integers.
+    sizes : tuple of int, default=50, 100, 200, ..., 1000
+        Rows of a data set.
+    repeats : int, default=3
+        Number of measurements, of which the shortest counts: disturbances only add time. Parts that take longer than a
+        second are measured once.
+    noise, balance : float
+        Noise level and balance of the data sets (the paper's epsilon and lambda).
+    """
+
+    name: ClassVar[str] = "runtime"
+    is_timed: ClassVar[bool] = True
+
+    replicates: int = 10
+    seed: int = SEED
+    sizes: tuple[int, ...] = SIZES
+    repeats: int = 3
+    noise: float = 0.2
+    balance: float = 0.85
+
+    @classmethod
+    def quick(cls) -> Self:
+        """Return one data set of each of three sizes."""
+        return cls(replicates=1, sizes=(50, 200, 400), repeats=2)
+
+    def identity(self) -> dict[str, Any]:
+        """Return the options that are not in the tasks."""
+        return {"parts": list(PARTS), "repeats": self.repeats, "noise": self.noise, "balance": self.balance}
+
+    def tasks(self) -> list[Task]:
+        """Return a task for each data set."""
+        seeds = range(self.seed, self.seed + self.replicates)
+        return [new_task(f"rows-{size}", n_samples=size, seed=seed) for seed in seeds for size in self.sizes]
+
+    def run(self, task: Task) -> Record:
+        """Return the seconds of each part."""
+        seed = task["seed"]
+        data = paper_design(task["n_samples"], noise=self.noise, balance=self.balance, random_state=seed)
+        rows = as_counts(data.X)
+        n_clusters, n_topics = data.cluster_topics.shape
+        _warm_up()
+
+        def topics() -> Any:
+            return fit_lda(rows, n_topics, rng=np.random.default_rng(seed)).beta
+
+        beta = topics()
+        parts: dict[str, Callable[[], object]] = {
+            FIT: lambda: MMPCA(n_clusters, n_topics, random_state=seed).fit(data.X),
+            TOPICS: topics,
+            SEARCH: lambda: MMPCA(n_clusters, n_topics, topics=beta, random_state=seed).fit(data.X),
+            LDA: lambda: fit_topic_space(rows, _plain_lda(), n_topics, [seed]),
+            FAST_LDA: lambda: fit_topic_space(rows, "sklearn", n_topics, [seed]),
+        }
+        seconds = {name: shortest_time(part, self.repeats) for name, part in parts.items()}
+        one = [times_from_one_start(rows, n_clusters, beta, seed) for _ in range(self.repeats)]
+        return seconds | {name: min(times[name] for times in one) for name in one[0]}
+
+    def table(self, records: Mapping[Task, Record]) -> Table:
+        """Return a row for each data set and part."""
+        order = {name: place for place, name in enumerate(PARTS)}
+        rows = [
+            {"n_samples": task["n_samples"], "seed": task["seed"], "part": part, "seconds": seconds}
+            for task, record in records.items()
+            for part, seconds in record.items()
+        ]
+        return columns(sorted(rows, key=lambda row: (row["n_samples"], row["seed"], order[row["part"]])))
+
+    def summary(self, table: Table) -> Table:
+        """Return the exponent of each part's growth, its fixed time, the exponent of the rest, and mean times."""
+        rows = []
+        for part, (sizes, seconds) in mean_times(table).items():
+            growth = fit_growth(sizes, seconds)
+            row: dict[str, Any] = {"part": part, "exponent": exponent(sizes, seconds)}
+            row["fixed, s"] = None if growth is None else growth.fixed
+            row["exponent of the rest"] = None if growth is None else _exponent_range(growth, _jackknife(table, part))
+            shown = np.unique(np.linspace(0, len(sizes) - 1, N_SIZES_SHOWN).round().astype(int))
+            rows.append(row | {f"{sizes[place]} rows": f"{seconds[place]:.3f} s" for place in shown})
+        return columns(rows)
+
+    def draw(self, table: Table) -> Figure:
+        """Draw the times on logarithmic axes, with the exponents of their growth."""
+        times = mean_times(table)
+        return growth_curves({part: (*line, exponent(*line)) for part, line in times.items()})
+
+
+def mean_times(table: Table, without: int | None = None) -> dict[str, tuple[list[int], list[float]]]:
+    """Return sizes and mean seconds of each part, optionally without the data sets of one seed."""
+    found: dict[str, dict[int, list[float]]] = {}
+    for size, seed, part, seconds in zip(*table.values(), strict=True):
+        if seed != without:
+            found.setdefault(part, {}).setdefault(size, []).append(seconds)
+    return {part: (list(by_size), [float(np.mean(s)) for s in by_size.values()]) for part, by_size in found.items()}
+
+
+def exponent(sizes: list[int], seconds: list[float]) -> float:
+    """Return b in seconds = a sizes^b, by least squares on the logarithms; NaN for a single size.
+
+    Examples
+    --------
+    >>> round(exponent([1, 2, 4], [3.0, 12.0, 48.0]), 6)
+    2.0
+    """
+    if len(sizes) < 2:
+        return float("nan")
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+class Growth(NamedTuple):
+    """Parameters of seconds = fixed + b sizes^exponent."""
+
+    fixed: float
+    exponent: float
+
+
+def fit_growth(sizes: list[int], seconds: list[float]) -> Growth | None:
+    """Return the fixed part of times and the exponent of the rest, by least squares on relative errors.
+
+    Neither part is negative. None if they cannot be determined: with fewer than five sizes, or if the best exponent is
+    the first or last candidate, as for times that hardly grow.
+
+    Examples
+    --------
+    >>> growth = fit_growth([1, 2, 4, 8, 16], [5.0, 8.0, 14.0, 26.0, 50.0])
+    >>> round(growth.fixed, 2), round(growth.exponent, 2)
+    (2.0, 1.0)
+    """
+    if len(sizes) < MIN_SIZES:
+        return None
+    inverse = 1 / np.asarray(seconds)  # (S,)
+    powers = np.asarray(sizes, float) ** EXPONENTS[:, None]  # (E, S)
+    scale = powers.max(axis=1, keepdims=True)
+    fits = [nnls(np.stack([inverse, row * inverse], axis=1), np.ones(len(sizes))) for row in powers / scale]
+    best = int(np.argmin([error for _, error in fits]))
+    return None if best in (0, len(fits) - 1) else Growth(float(fits[best][0][0]), float(EXPONENTS[best]))
+
+
+def _jackknife(table: Table, part: str) -> list[Growth | None]:
+    """Return the growth with each seed left out in turn, which shows how certain it is."""
+    seeds = sorted(set(table["seed"])) if len(set(table["seed"])) > 1 else []
+    return [fit_growth(*mean_times(table, without=seed)[part]) for seed in seeds]
+
+
+def _exponent_range(growth: Growth, others: list[Growth | None]) -> str:
+    """Return the exponent, with the range of the others in parentheses."""
+    if any(other is None for other in others):
+        return f"{growth.exponent:.2f} (undetermined)"
+    found = [other.exponent for other in others if other is not None]
+    return f"{growth.exponent:.2f}" + (f" ({min(found):.2f} to {max(found):.2f})" if found else "")
+
+
+def _plain_lda() -> LatentDirichletAllocation:
+    """Return scikit-learn's LDA with the settings of the baselines' first run."""
+    return LatentDirichletAllocation(doc_topic_prior=1.0, max_iter=PASSES, max_doc_update_iter=ROW_UPDATES)
+
+
+def shortest_time(part: Callable[[], object], repeats: int, clock: Callable[[], float] = process_time) -> float:
+    """Return the shortest of several measured times in seconds; a long one is measured once."""
+    shortest = _time(part, clock)
+    for _ in range(repeats - 1 if shortest < LONG else 0):
+        shortest = min(shortest, _time(part, clock))
+    return shortest
+
+
+def _time(part: Callable[[], object], clock: Callable[[], float] = process_time) -> float:
+    start = clock()
+    part()
+    return clock() - start
+
+
+def times_from_one_start(rows: Counts, n_clusters: int, beta: Any, seed: int) -> dict[str, float]:
+    """Return the times of the search and of the published algorithm from the same random partition, in seconds."""
+    labels = np.random.default_rng(seed).permutation(np.arange(rows.n_rows) % n_clusters)
+
+    def start() -> engine.State:
+        return engine.build(rows, labels, n_clusters=n_clusters, beta=beta, alpha=1.0)
+
+    options = engine.SearchOptions(n_clusters, max_epochs=50)
+    exact_options, history = options._replace(algorithm="exact"), History(n_rows=rows.n_rows)
+    ours, published = start(), start()
+    greedy = _time(lambda: engine.search(ours, options, rng=np.random.default_rng(seed)))
+    rng = np.random.default_rng(seed)
+    exact = _time(lambda: engine.climb(published, exact_options, rng=rng, history=history))
+    return {START: greedy, PUBLISHED: exact, EPOCH: exact / history.n_epochs}
+
+
+def _warm_up() -> None:
+    """Compile the kernels, or load them from the cache, before anything is measured."""
+    data = paper_design(30, random_state=0)
+    model = MMPCA(6, 4, n_init=3, random_state=0).fit(data.X)
+    times_from_one_start(as_counts(data.X), 6, model.components_, 0)

@@ -1,0 +1,265 @@
+"""The fit as the page describes it: summary, checks, data, choice of the numbers, search history, provenance."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mmpca.counts import as_counts
+from mmpca.evaluation import Summary
+from mmpca.model import MMPCA
+from mmpca.model.dispersion import advice
+from mmpca.model.inspection import inspect_counts
+from mmpca.report.clusters import LabelTable
+from mmpca.report.context import Context
+from mmpca.report.formatting import clean, count, decimals, number, percent
+from mmpca.report.rows import Margins
+from mmpca.selection import MMPCASearch
+from mmpca.selection.criteria import reason
+
+Check = tuple[str, str]  # "fine", "care" or "note", and a sentence
+
+EQUAL_BOUNDS = 1.0  # nats within which two starts count as equally good
+MIN_DIVERSITY = 0.5
+AGREEMENT = ((0.9, "very well"), (0.6, "well"), (0.2, "partly"))  # smallest adjusted Rand index, and adverb
+MAX_EPOCHS = 200  # in the table below the curve
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 220, 112, 12, 12, 36  # size and margins of the curve, in SVG units
+
+PACKAGES = ("mmpca", "numpy", "scipy", "scikit-learn", "numba")
+PAPER = (
+    "N. Jouvin, P. Latouche, C. Bouveyron, G. Bataillon, A. Livartowski (2021): Greedy clustering of count data "
+    "through a mixture of multinomial PCA. Computational Statistics 36, 1\N{EN DASH}33."
+)
+DOI = "10.1007/s00180-020-01008-9"
+
+_CONVERGED = {
+    "cvem": "no row fits another cluster better, given the current clusters",
+    "vbem": "another iteration would not raise the bound",
+}
+
+
+class Curve(NamedTuple):
+    """The bound after each epoch, as the points of an SVG drawing."""
+
+    points: list[tuple[float, float]]
+    y_ticks: list[tuple[float, str]]
+    x_ticks: list[tuple[float, str]]
+    table: list[tuple[int, str, str]]  # epoch, bound, increase
+    n_left_out: int
+    size: tuple[int, int, int, int, int] = (WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM)
+
+
+class Choice(NamedTuple):
+    """How the numbers of clusters and topics were chosen."""
+
+    reason: str
+    criterion: str
+    n_clusters: list[int]
+    # For each number of topics, a cell for each number of clusters: nats below the best, and closeness to it from 0 to
+    # 1; None where there is no fit.
+    lines: list[tuple[int, list[list[float] | None]]]
+    best: tuple[int, int]
+    wins: list[tuple[int, int, float]]
+
+
+# --- summary and checks -----------------------------------------------------------------------------------------
+
+
+def summary_sentences(
+    context: Context, margins: Margins | None, choice: Choice | None, labels: LabelTable | None
+) -> list[str]:
+    """Return a short summary of the results."""
+    model = context.model
+    sentences = [
+        f"{count(context.n_rows, 'row')} with counts of {count(model.n_features_in_, 'feature')} are grouped into "
+        f"{count(len(model.weights_), 'cluster')} that share {count(len(model.components_), 'topic')}.",
+        _sizes(context),
+    ]
+    if margins is not None:
+        clear, likely, borderline = (
+            percent(margins.verdict.count(verdict) / context.n_rows) for verdict in ("clear", "likely", "borderline")
+        )
+        sentences.append(
+            f"{clear} of the rows clearly belong to their cluster, {likely} probably do, and {borderline} are "
+            "borderline cases."
+        )
+    if choice is not None:
+        sentences.append(f"A search over several numbers of clusters and topics favored {choice.reason}")
+        if choice.best != (len(model.weights_), len(model.components_)):
+            sentences.append("Note that this page shows a different model from the one that the search favored.")
+    if labels is not None:
+        adverb = next((adverb for least, adverb in AGREEMENT if labels.rand_index >= least), "only weakly")
+        sentences.append(
+            f"The clusters agree {adverb} with the known labels (adjusted Rand index {decimals(labels.rand_index, 2)}, "
+            "where 1 is perfect agreement and 0 is chance)."
+        )
+    if not context.is_fitted_data:
+        sentences.append("The rows on this page are not those that were fitted; their clusters are predictions.")
+    return sentences
+
+
+def fit_checks(model: MMPCA, quality: Summary | None) -> list[Check]:
+    """Return the results of the checks of the fit."""
+    checks = [_check_convergence(model), _check_starts(model), _check_dispersion(model)]
+    return checks if quality is None else [*checks, _check_diversity(quality)]
+
+
+def _sizes(context: Context) -> str:
+    sizes = np.bincount(context.clusters, minlength=len(context.model.weights_))
+    largest, smallest = int(sizes.argmax()), int(sizes.argmin())
+    if sizes[largest] == sizes[smallest]:
+        return "All clusters have the same number of rows." if len(sizes) > 1 else "There is only one cluster."
+    return (
+        f"The largest is cluster {largest} with {count(int(sizes[largest]), 'row')}; the smallest is cluster "
+        f"{smallest} with {count(int(sizes[smallest]), 'row')}."
+    )
+
+
+def _check_convergence(model: MMPCA) -> Check:
+    epochs = count(model.n_epochs_, "epoch")
+    if not model.converged_:
+        return "care", (
+            f"The search stopped after {epochs}, before it converged. A fit with a larger max_epochs may find better "
+            "clusters."
+        )
+    reason = _CONVERGED.get(model.algorithm, "moving any single row to another cluster would not raise the bound")
+    return "fine", f"The search converged after {epochs}: {reason}."
+
+
+def _check_starts(model: MMPCA) -> Check:
+    bounds = np.array([start.bound for start in model.starts_])
+    if len(bounds) < 2:
+        return "note", "The search had a single start, so it is unknown whether other starts lead to the same clusters."
+    n_equal = int((bounds >= bounds.max() - EQUAL_BOUNDS).sum())
+    if n_equal == 1:
+        others = "The other start" if len(bounds) == 2 else f"None of the other {len(bounds) - 1} starts"
+        verb = "did not reach" if len(bounds) == 2 else "reached"
+        return "care", f"{others} {verb} the bound of the best one. More starts may find better clusters."
+    return "fine", f"{n_equal} of {len(bounds)} starts reached the best bound (to within {EQUAL_BOUNDS:g} nat)."
+
+
+def _check_dispersion(model: MMPCA) -> Check:
+    index = float(model.overdispersion_)
+    if np.isnan(index):
+        return "note", "There are too few rows to compare how much counts vary with what the model expects."
+    if (warning := advice(index, stabilize=model.stabilize_)) is not None:
+        return "care", warning
+    return "fine", f"Within clusters, counts vary {index:.2f} times as much as the model expects (ideally 1)."
+
+
+def _check_diversity(quality: Summary) -> Check:
+    distinct = f"{percent(quality.diversity)} of the 25 leading features of each topic are distinct"
+    if quality.diversity >= MIN_DIVERSITY:
+        return "fine", f"The topics differ: {distinct}."
+    return "care", (
+        f"The topics share many features: only {distinct}. Features that occur in all rows lead several topics; look "
+        "at the lift to see what distinguishes them."
+    )
+
+
+# --- data, choice and history -----------------------------------------------------------------------------------
+
+
+def describe_counts(context: Context) -> dict[str, Any] | None:
+    """Return facts about the counts, and findings with a remedy each; None without data."""
+    if context.X is None:
+        return None
+    # New rows may be fewer than the clusters, which is nothing to report.
+    n_clusters = min(len(context.model.weights_), context.n_rows)
+    counts = as_counts(context.X, empty_rows="allow")
+    found = inspect_counts(counts, n_clusters=n_clusters, n_topics=len(context.model.components_))
+    smallest, median, largest = found.row_totals
+    facts = [
+        ("Rows", f"{found.n_rows:,}"),
+        ("Features", f"{found.n_features:,}"),
+        ("Total count", f"{found.total:,}, in {percent(found.density)} of the table's cells"),
+        ("Counts per row", f"{smallest:,} to {largest:,}, with a median of {median:,.0f}"),
+        ("Largest count", f"{found.largest_count:,}"),
+        ("Variation before clustering", f"{number(found.overdispersion)} times that expected if all rows were alike"),
+    ]
+    # The checks report overdispersion within clusters, which is what matters after a fit.
+    return {"facts": facts, "findings": [finding for finding in found.findings if finding.code != "overdispersion"]}
+
+
+def describe_choice(search: MMPCASearch | Mapping[str, ArrayLike] | None) -> Choice | None:
+    """Return how a fitted search, or a table of its results, chose the numbers of clusters and topics."""
+    if search is None:
+        return None
+    results, criterion = _results(search)
+    table = {name: np.asarray(column) for name, column in results.items()}
+    n_clusters, n_topics, score = table["n_clusters"], table["n_topics"], table[criterion].astype(float)
+    behind = score.max() - score
+    best = int(behind.argmin())
+    # A few nats decide, yet distant cells are thousands behind; a logarithmic scale shows both.
+    closeness = 1 - np.log1p(behind) / (np.log1p(behind).max() or 1.0)
+    cells = {(int(q), int(k)): cell for q, k, *cell in zip(n_clusters, n_topics, behind, closeness, strict=True)}
+    columns = np.unique(n_clusters).tolist()
+    wins = np.asarray(table.get("wins", np.zeros(len(score))), dtype=float)
+    return Choice(
+        reason=reason(table, criterion),
+        criterion=criterion,
+        n_clusters=columns,
+        lines=[(k, [cells.get((q, k)) for q in columns]) for k in np.unique(n_topics).tolist()],
+        best=(int(n_clusters[best]), int(n_topics[best])),
+        wins=[(int(n_clusters[c]), int(n_topics[c]), float(wins[c])) for c in np.argsort(-wins) if wins[c] > 0],
+    )
+
+
+def _results(search: Any) -> tuple[Mapping[str, ArrayLike], str]:
+    """Return the results of a search and the criterion that it used."""
+    if hasattr(search, "results_"):
+        return search.results_, search.criterion
+    if not isinstance(search, Mapping):
+        raise TypeError(f"search must be a fitted MMPCASearch or its results_, but is a {type(search).__name__}.")
+    criterion = "predictive" if "predictive" in search else "icl"
+    missing = {"n_clusters", "n_topics", criterion} - set(search)
+    if missing:
+        raise ValueError(f"search must have a column {sorted(missing)[0]!r}, but has only {sorted(search)}.")
+    return search, criterion
+
+
+def bound_curve(model: MMPCA) -> Curve:
+    """Return the bound after each epoch of the best start."""
+    bounds = np.asarray(model.bound_history_, dtype=float)
+    low, high = float(bounds.min()), float(bounds.max())
+    height, n_steps = HEIGHT - BOTTOM - TOP, max(len(bounds) - 1, 1)
+    x = LEFT + (WIDTH - LEFT - RIGHT) * np.arange(len(bounds)) / n_steps
+    y = TOP + height * (high - bounds) / (high - low or 1.0)
+    increases = ["", *(f"+{max(step, 0.0):,.1f}" for step in np.diff(bounds).tolist())]
+    shown = range(min(len(bounds), MAX_EPOCHS))
+    return Curve(
+        points=list(zip(x.tolist(), y.tolist(), strict=True)),
+        y_ticks=[(float(TOP), decimals(high))] + ([(float(TOP + height), decimals(low))] if high > low else []),
+        x_ticks=[
+            (float(x[epoch]), str(epoch)) for epoch in np.unique(np.linspace(0, len(x) - 1, 5).round().astype(int))
+        ],
+        table=[(epoch, decimals(float(bounds[epoch])), increases[epoch]) for epoch in shown],
+        n_left_out=len(bounds) - len(shown),
+    )
+
+
+# --- provenance -------------------------------------------------------------------------------------------------
+
+
+def provenance(model: MMPCA) -> dict[str, Any]:
+    """Return parameters, versions and citation."""
+    return {
+        "parameters": [(name, _in_words(value)) for name, value in model.get_params(deep=False).items()],
+        "versions": [("Python", platform.python_version()), *((name, version(name)) for name in PACKAGES)],
+        "paper": PAPER,
+        "doi": DOI,
+    }
+
+
+def _in_words(value: Any) -> str:
+    """Return the value of a parameter as text; arrays and generators are only described."""
+    if value is None or isinstance(value, str | int | float | np.number):
+        return clean(value)
+    if isinstance(value, np.random.RandomState):
+        return "a random number generator"
+    return f"an array of shape {np.shape(value)}"

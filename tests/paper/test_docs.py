@@ -1,0 +1,66 @@
+"""docs/experiments.md: its commands are valid, its figures exist, and its tables can be updated."""
+
+import importlib.util
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from mmpca.paper import EXPERIMENTS, make, write_output
+from mmpca.paper.comparison import FAMILIES
+
+DOCS = Path(__file__).parents[2] / "docs"
+DOCUMENT = (DOCS / "experiments.md").read_text()
+COMMANDS = re.findall(r"^    mmpca reproduce (.*)$", DOCUMENT, flags=re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def script():
+    """Return the script that updates the page, as a module."""
+    spec = importlib.util.spec_from_file_location("draw_experiments", DOCS / "draw_experiments.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_name_experiments_and_methods(command):
+    name, *options = shlex.split(command)
+    assert name in EXPERIMENTS
+    assert "--quick" not in options
+    given = dict(zip(options[::2], options[1::2], strict=True))
+    assert set(given.get("--methods", "mmpca").split(",")) <= set(FAMILIES)
+    replicates = int(given["--replicates"]) if "--replicates" in given else None
+    assert make(name, replicates=replicates).replicates >= 10
+
+
+def test_figures_exist():
+    figures = re.findall(r"!\[.*?\]\((.*?)\)", DOCUMENT)
+    assert figures
+    assert all((DOCS / figure).stat().st_size > 0 for figure in figures)
+
+
+def test_tables_and_figures_are_updated_and_the_rest_is_kept(script, tmp_path):
+    experiment = make("noise", quick=True, families=("mmpca", "mixtures"))
+    found = {"ari": 0.4321, "nmi": 0.5}
+    records = {task: dict.fromkeys(FAMILIES[task.kind], found) for task in experiment.tasks()}
+    folder, page = tmp_path / "results", tmp_path / "page.md"
+    (folder / "noise").mkdir(parents=True)
+    write_output(experiment, records, folder / "noise")
+    page.write_text(DOCUMENT)
+    script.update(folder, page)
+    text = page.read_text()
+    assert "| 1.000 | MMPCA | 0.432 | 0.432 |\n| 1.000 | multinomial mixture | 0.432 | 0.432 |" in text
+    assert "| 1.000 | multinomial mixture | 0.000 (0.000) | 0.000 (0.000) |" in text
+    assert (tmp_path / "page" / "noise.svg").exists()
+    before, after = (re.sub(r"(begin noise -->).*?(<!-- end noise)", "", t, flags=re.DOTALL) for t in (DOCUMENT, text))
+    assert before == after
+
+
+@pytest.mark.parametrize("arguments", [[], ["nowhere"], ["one", "two"]])
+def test_a_folder_without_results_is_an_error(arguments, script, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["draw_experiments.py", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        script.main()
+    assert stopped.value.code

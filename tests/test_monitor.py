@@ -1,0 +1,238 @@
+"""Progress reports, requests to stop, the log, and the history of a search."""
+
+import logging
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event, Lock
+
+import numpy as np
+import pytest
+
+from mmpca.monitor import PACE_SECONDS, PACE_SHARE, History, Monitor, Progress
+
+LABELS = np.zeros(4, dtype=np.int32)
+
+
+class Clock:
+    """A clock that only moves when a test moves it."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def reports():
+    return []
+
+
+@pytest.fixture
+def monitor(reports, clock):
+    return Monitor(reports.append, clock=clock)
+
+
+# --- progress ---------------------------------------------------------------------------------------------------
+
+
+def test_every_stage_and_step_is_reported_with_its_share(monitor, reports):
+    monitor.begin("topics", "learning", n_steps=4)
+    monitor.step()
+    monitor.step(2, "almost there")
+    monitor.begin("refit", "refitting")
+    monitor.end()
+    assert [(report.stage, report.text, report.n_done, report.share) for report in reports] == [
+        ("topics", "learning", 0, 0.0),
+        ("topics", "learning", 1, 0.25),
+        ("topics", "almost there", 3, 0.75),
+        ("refit", "refitting", 0, None),
+        ("done", "done", 1, 1.0),
+    ]
+    assert reports[-1].seconds_left == 0.0
+
+
+def test_the_share_is_never_more_than_one():
+    assert Progress("topics", "", n_done=7, n_steps=3).share == 1.0
+
+
+def test_the_time_left_follows_the_pace_of_the_running_stage_alone(monitor, reports, clock):
+    monitor.begin("topics", "", n_steps=10)
+    clock.now += 1000
+    monitor.step(10)
+    monitor.begin("search", "", n_steps=4)
+    clock.now += 30
+    monitor.step()
+    assert reports[-1].seconds_left == pytest.approx(90.0)
+    clock.now += 10
+    monitor.step()
+    assert reports[-1].seconds_left == pytest.approx(40.0)
+
+
+def test_steps_beyond_the_expected_number_leave_no_negative_time(monitor, reports, clock):
+    monitor.begin("starts", "", n_steps=2)
+    clock.now += 60
+    monitor.step(5)
+    assert (reports[-1].share, reports[-1].seconds_left) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "share", "is_known"),
+    [
+        (PACE_SECONDS / 2, 0.5, False),
+        (PACE_SECONDS, 0.5, True),
+        (1000, PACE_SHARE / 2, False),
+        (1000, PACE_SHARE, True),
+        (1000, 0.0, False),
+    ],
+)
+def test_the_time_left_is_unknown_while_there_is_too_little_to_go_by(monitor, reports, clock, seconds, share, is_known):
+    monitor.begin("rows", "", n_steps=1000)
+    clock.now += seconds
+    monitor.step(1000 * share)
+    assert (reports[-1].seconds_left is not None) is is_known
+
+
+def test_a_stage_of_unknown_length_has_neither_share_nor_time(monitor, reports, clock):
+    monitor.begin("topics", "choosing the prior")
+    clock.now += 1000
+    monitor.step(7)
+    assert (reports[-1].n_done, reports[-1].share, reports[-1].seconds_left) == (7, None, None)
+
+
+def test_reports_of_many_threads_come_one_at_a_time_in_order(clock):
+    busy, reports = Lock(), []
+
+    def callback(progress):
+        assert busy.acquire(blocking=False), "another report is still being handled"
+        reports.append(progress)
+        busy.release()
+
+    monitor = Monitor(callback, clock=clock)
+    monitor.begin("rows", "", 1000)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: monitor.step(), range(1000)))
+    assert [report.n_done for report in reports] == list(range(1001))
+
+
+def test_an_error_in_the_callback_is_raised_and_leaves_the_monitor_usable():
+    n_calls = 0
+
+    def fail_once(progress):
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == 1:
+            raise ZeroDivisionError
+
+    monitor = Monitor(fail_once)
+    with pytest.raises(ZeroDivisionError):
+        monitor.begin("topics", "")
+    monitor.step()  # would wait forever if the lock were still held
+    assert n_calls == 2
+    assert not monitor.is_stopped
+
+
+def test_a_pickled_copy_reports_nothing():
+    def fail(_):
+        pytest.fail("the copy has a callback")
+
+    copy = pickle.loads(pickle.dumps(Monitor(fail, verbose=2, checkpoint=fail)))
+    copy.begin("search", "", 3)
+    copy.step()
+    History(copy, start=0).end_epoch(-1.0, LABELS)
+    copy.end()
+    assert (copy.is_stopped, copy.verbose) == (False, 0)
+
+
+# --- interruption -----------------------------------------------------------------------------------------------
+
+
+def test_a_true_answer_of_the_callback_is_remembered(reports):
+    def stop_at_two(progress):
+        reports.append(progress)
+        return progress.n_done == 2
+
+    monitor = Monitor(stop_at_two)
+    monitor.begin("topics", "", 5)
+    monitor.step()
+    assert not monitor.is_stopped
+    monitor.step()
+    assert monitor.is_stopped
+    monitor.step()
+    assert monitor.is_stopped
+    assert len(reports) == 4
+
+
+def test_a_computation_can_be_stopped_without_a_callback():
+    monitor = Monitor()
+    assert not monitor.is_stopped
+    monitor.stop()
+    assert monitor.is_stopped
+
+
+# --- history of a search ----------------------------------------------------------------------------------------
+
+
+def test_a_block_is_reported_with_start_epoch_moves_and_bound(monitor, reports):
+    monitor.begin("starts", "", 2)
+    history = History(monitor, start=2, n_rows=80)
+    history.block_done(40, 7)
+    history.block_done(40, 1)
+    history.end_epoch(-10.5, LABELS)
+    first, second = reports[1:]
+    assert (first.stage, first.start, first.epoch, first.n_moves, first.bound) == ("starts", 2, 1, 7, None)
+    assert second.n_moves == 8
+    assert (history.bounds, history.n_moves, history.n_epochs) == ([-10.5], [8], 1)
+    history.block_done(40, 0)
+    assert (reports[-1].epoch, reports[-1].bound) == (2, -10.5)
+    assert not history.interrupted
+
+
+@pytest.mark.parametrize("reason", ["callback", "monitor", "cancel"])
+def test_a_search_is_interrupted_by_the_callback_the_monitor_or_its_cancel_event(reason):
+    cancel = Event()
+    monitor = Monitor((lambda progress: progress.epoch == 1) if reason == "callback" else None)
+    history = History(monitor, cancel=cancel)
+    if reason == "monitor":
+        monitor.stop()
+    if reason == "cancel":
+        cancel.set()
+    history.block_done(10, 1)
+    assert history.interrupted
+    assert monitor.is_stopped is (reason != "cancel")  # the other searches go on
+
+
+def test_labels_are_kept_after_each_epoch_over_all_rows_only():
+    kept = []
+    monitor = Monitor(checkpoint=kept.append)
+    History(monitor, start=1).end_epoch(-1.0, LABELS)
+    assert kept == []
+    History(monitor, start=0).end_epoch(-1.0, LABELS)
+    assert len(kept) == 1
+    assert kept[0] is LABELS
+
+
+def test_a_history_travels_between_processes(monitor):
+    history = History(monitor, start=3, n_rows=80, cancel=Event())
+    history.end_epoch(-2.0, LABELS)
+    copy = pickle.loads(pickle.dumps(history))
+    assert (copy.start, copy.n_rows, copy.bounds, copy.n_moves) == (3, 80, [-2.0], [0])
+
+
+# --- the log ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("verbose", "n_records"), [(0, 0), (1, 0), (2, 2)])
+def test_epochs_are_logged_at_the_second_level(caplog, verbose, n_records):
+    with caplog.at_level(logging.INFO, logger="mmpca"):
+        history = History(Monitor(verbose=verbose), start=4)
+        for bound in (-3.0, -2.0):
+            history.end_epoch(bound, LABELS)
+    assert [(record.name, record.args) for record in caplog.records] == [
+        ("mmpca", (4, epoch, 0)) for epoch in range(1, n_records + 1)
+    ]
