@@ -1,37 +1,36 @@
-"""Tasks that need a process of their own: `python child.py TASK [ARGUMENT ...]` prints its numbers as JSON."""
+"""Tasks that need their own process: `python child.py TASK [ARGUMENT ...]` prints the results as JSON."""
 
 from __future__ import annotations
 
 import json
 import resource
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter, process_time
 
 
 def first_call() -> dict[str, float]:
-    """Time the import, the first fit, which compiles or reads what was compiled, and a second one."""
+    """Time the import, the first fit, which compiles or loads compiled code, and a second fit."""
     start = perf_counter()
     from mmpca import MMPCA
     from mmpca.simulate import paper_design
 
     X = paper_design(noise=0.2, random_state=0).X
-    ends, processor = [perf_counter()], [process_time()]
+    ends, cpu = [perf_counter()], [process_time()]
     for _ in range(2):
         MMPCA(6, 4, random_state=0).fit(X)
         ends.append(perf_counter())
-        processor.append(process_time())
+        cpu.append(process_time())
     return {
         "import": ends[0] - start,
         "fit": ends[1] - ends[0],
-        "fit_processor": processor[1] - processor[0],
+        "cpu": cpu[1] - cpu[0],
         "again": ends[2] - ends[1],
     }
 
 
 def memory(folder: str) -> dict[str, float]:
-    """Measure by how much a fit of the counts in `folder` raises the memory of the process at its peak."""
+    """Measure how much a fit of the counts in `folder` raises the peak memory of the process."""
     import numpy as np
     from scipy import sparse
 
@@ -49,13 +48,12 @@ def memory(folder: str) -> dict[str, float]:
 
 
 def read(path: str) -> dict[str, float]:
-    """Measure by how much reading a file of counts raises the memory at its peak, and how long it takes."""
-    from importlib import import_module
+    """Measure how much reading a file of counts raises the peak memory, and how long it takes."""
+    import pyarrow.csv
+    import pyarrow.parquet  # noqa: F401 - importing it is not measured
 
     from mmpca.io import read_counts
 
-    for module in ("pyarrow.csv", "pyarrow.parquet", "mmpca.io.matrix_market", "mmpca.io.triples", "mmpca.io.parquet"):
-        import_module(module)  # not measured
     before, start = current_bytes(), process_time()
     X = read_counts(path).X
     seconds = process_time() - start
@@ -63,42 +61,19 @@ def read(path: str) -> dict[str, float]:
     return {"bytes": peak_bytes() - before, "matrix": size, "seconds": seconds, "entries": X.nnz}
 
 
-def command(*arguments: str) -> dict[str, float]:
-    """Run a command of the command line; return the seconds of the processor that its fit takes."""
-    import contextlib
-    import io
+def fit_file(path: str, n_clusters: str, n_topics: str) -> dict[str, float]:
+    """Measure the CPU seconds of the fit that `mmpca fit` makes of a file."""
+    from mmpca import MMPCA
+    from mmpca.io import read_counts
 
-    from mmpca.cli import guard, main
-
-    go_on, seconds = guard.raise_interrupts, list[float]()
-
-    def watch_and_go_on() -> None:
-        from mmpca.model import MMPCA  # not before: the command decides what is imported, and how
-
-        MMPCA.fit = timed(MMPCA.fit, seconds)
-        go_on()
-
-    guard.raise_interrupts = watch_and_go_on  # called when all that the command needs is imported
-    sys.argv = ["mmpca", *arguments]
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
-        main()
-    return {"fit": sum(seconds)}
-
-
-def timed(call: Callable[..., object], seconds: list[float]) -> Callable[..., object]:
-    """Return the call with its seconds of the processor added to a list."""
-
-    def timed_call(*arguments: object, **options: object) -> object:
-        start = process_time()
-        answer = call(*arguments, **options)
-        seconds.append(process_time() - start)
-        return answer
-
-    return timed_call
+    X = read_counts(path).X
+    start = process_time()
+    MMPCA(int(n_clusters), int(n_topics), n_jobs=1, random_state=0).fit(X)
+    return {"cpu": process_time() - start}
 
 
 def report(folder: str) -> dict[str, float]:
-    """Measure a report on the model in `folder`: time, memory at its peak above model and counts, size of the page."""
+    """Measure a report on the model in `folder`: time, peak memory without model and counts, size of the page."""
     import numpy as np
     from scipy import sparse
 
@@ -121,15 +96,14 @@ def peak_bytes() -> int:
 
 
 def current_bytes() -> int:
-    """Return the resident memory of this process now where the system tells it, or else its peak so far."""
+    """Return the current resident memory of this process, or its peak so far on systems without /proc."""
     return _status_bytes("VmRSS") or peak_bytes()
 
 
 def _status_bytes(name: str) -> int | None:
-    """Return an entry of Linux's account of this process; None on other systems.
+    """Return an entry of /proc/self/status; None on systems other than Linux.
 
-    `ru_maxrss` would not do there: it begins with the memory of the process that started this one, and so hides what
-    a fit takes behind a large parent.
+    On Linux, `ru_maxrss` starts at the memory of the parent process, so a large parent would hide the cost of a fit.
     """
     status = Path("/proc/self/status")
     if not status.exists():
@@ -140,7 +114,7 @@ def _status_bytes(name: str) -> int | None:
 
 if __name__ == "__main__":
     task, *arguments = sys.argv[1:]
-    tasks = {"first-call": first_call, "memory": memory, "read": read, "command": command, "report": report}
+    tasks = {"first-call": first_call, "memory": memory, "read": read, "fit-file": fit_file, "report": report}
     if task not in tasks:
         import scale_tasks
 

@@ -1,7 +1,6 @@
-"""What every benchmark needs: a row of the table, the shortest of several times, timed epochs, a fresh process.
+"""Shared by all benchmarks: rows of the result table with their requirements, timing, and fresh processes.
 
-What runs on one thread is timed in seconds of the processor, which other jobs on the machine do not lengthen as they
-do those of the clock.
+Single-threaded code is timed in CPU seconds, which other jobs on the machine affect less than wall time.
 """
 
 from __future__ import annotations
@@ -11,26 +10,32 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from datetime import datetime
+from importlib.metadata import version
 from pathlib import Path
 from time import process_time
 from typing import Any, NamedTuple, TypeVar
-from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.table import Table
 
-from mmpca import engine
-from mmpca.engine import loop
-from mmpca.engine.regroup import Regrouping
+import mmpca
+from mmpca.monitor import Progress
 
 Array = NDArray[np.float64]
 Prepared = TypeVar("Prepared")
 
 CHILD = Path(__file__).with_name("child.py")
+RESULTS = Path(__file__).with_name("results")
+WIDTH = 160  # of tables if the output is not a terminal
+
+
+# --- results ----------------------------------------------------------------------------------------------------
 
 
 class Limits(NamedTuple):
-    """What a value is required to be, both ends included."""
+    """A required range, both ends included."""
 
     at_least: float = -np.inf
     at_most: float = np.inf
@@ -43,12 +48,12 @@ class Limits(NamedTuple):
         return f"{self.at_least:g} to {self.at_most:g}"
 
     def hold(self, value: float) -> bool:
-        """Tell whether a value is within the limits; NaN is not."""
+        """Return True if a value is within the limits; NaN is not."""
         return bool(self.at_least <= value <= self.at_most)
 
 
 class Row(NamedTuple):
-    """One line of the table."""
+    """One row of the result table."""
 
     benchmark: str
     measure: str
@@ -62,8 +67,58 @@ class Row(NamedTuple):
         return None if self.required is None else self.required.hold(self.value)
 
 
+def result_table(rows: Sequence[Row], title: str) -> Table:
+    """Return results as a table for the terminal."""
+    table = Table(title=title)
+    table.add_column("benchmark")
+    table.add_column("measure", overflow="fold", ratio=3)
+    for name in ("value", "required"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("holds")
+    table.add_column("note", overflow="fold", ratio=2)
+    for row in rows:
+        required = "" if row.required is None else str(row.required)
+        table.add_row(row.benchmark, row.measure, f"{row.value:.3g}", required, check_mark(row.holds), row.note)
+    return table
+
+
+def check_mark(holds: bool | None) -> str:
+    """Return a colored yes or no, empty without a requirement."""
+    return {None: "", True: "[green]yes[/]", False: "[bold red]no[/]"}[holds]
+
+
+def save_results(rows: Sequence[Row], **settings: object) -> Path:
+    """Write results, settings and versions to a new JSON file; return its path."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"bench-{datetime.now():%Y%m%d-%H%M%S}.json"
+    content = {
+        **settings,
+        "revision": revision(),
+        "versions": {name: version(name) for name in ("mmpca", "numpy", "scipy", "scikit-learn", "numba")},
+        "rows": [
+            row._asdict() | {"required": None if row.required is None else str(row.required), "holds": row.holds}
+            for row in rows
+        ],
+    }
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    return path
+
+
+def revision() -> str | None:
+    """Return the commit of the installed package; None outside of a checkout."""
+    command = ["git", "describe", "--always", "--dirty"]
+    try:
+        done = subprocess.run(command, cwd=Path(mmpca.__file__).parent, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+# --- timing -----------------------------------------------------------------------------------------------------
+
+
 def best_seconds(call: Callable[[Prepared], object], prepare: Callable[[], Prepared], repeats: int) -> float:
-    """Return the shortest time of `call(prepare())` in several repeats; preparing is not timed."""
+    """Return the shortest time of `call(prepare())`; preparing is not timed."""
     seconds = []
     for _ in range(repeats):
         prepared = prepare()
@@ -74,7 +129,7 @@ def best_seconds(call: Callable[[Prepared], object], prepare: Callable[[], Prepa
 
 
 def best_of_each(calls: Sequence[Callable[[], object]], repeats: int) -> list[float]:
-    """Return the shortest time of each call; they take turns, so that a slow spell of the machine meets all of them."""
+    """Return the shortest time of each call; the calls take turns, so a slow phase of the machine affects them all."""
     shortest = [np.inf] * len(calls)
     for _ in range(repeats):
         for number, call in enumerate(calls):
@@ -84,71 +139,39 @@ def best_of_each(calls: Sequence[Callable[[], object]], repeats: int) -> list[fl
     return shortest
 
 
-class TimedRun(NamedTuple):
-    """A search with the time of each of its epochs."""
+class EpochTimer:
+    """A callback that times the epochs of a search; call `stop` when the search has returned.
 
-    run: engine.Run
-    labels: NDArray[np.int32]
-    seconds: Array  # of each epoch, the shortest of several repeats
-    regrouping: float  # of merging and splitting clusters between them, likewise
-
-
-def timed_search(
-    state: engine.State,
-    *,
-    seed: int,
-    repeats: int,
-    clock: Callable[[], float] = process_time,
-    **options: Any,
-) -> TimedRun:
-    """Run the same greedy search several times from copies of a state; `options` are those of the search.
-
-    An epoch counts the visits of all rows, the refreshes and the exact bound after it; the last one, which looks twice
-    before it declares convergence, counts both passes.
+    An epoch ends with the last report of its blocks. The bound and the refreshes after it are counted with the next
+    epoch, or with the last one when the search returns.
     """
-    seconds, regrouping = np.inf, np.inf
-    for _ in range(repeats):
-        copy, watch = engine.copy(state), _StopWatch(clock)
-        with (
-            patch.object(Regrouping, "improve", watch.timed(Regrouping.improve, is_epoch=False)),
-            patch.object(loop, "_epoch", watch.timed(loop._epoch, is_epoch=True)),
-        ):
-            run = engine.search(copy, rng=np.random.default_rng(seed), **options)
-        seconds, regrouping = np.minimum(seconds, watch.epochs), min(regrouping, watch.regrouping)
-    return TimedRun(run, copy.labels, np.asarray(seconds), float(regrouping))
 
+    def __init__(self, clock: Callable[[], float] = process_time) -> None:
+        self._clock, self._began, self._ends = clock, clock(), dict[int, float]()
 
-class _StopWatch:
-    """Times epochs and regroupings; the epochs within a regrouping belong to that."""
+    def __call__(self, progress: Progress) -> None:
+        """Record the time of a report of an epoch."""
+        if progress.epoch:
+            self._ends[progress.epoch] = self._clock()
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self.clock, self.epochs, self.regrouping, self.is_regrouping = clock, list[float](), 0.0, False
-
-    def timed(self, call: Callable[..., Any], *, is_epoch: bool) -> Callable[..., Any]:
-        """Return the call with its time noted."""
-
-        def timed_call(*arguments: Any) -> Any:
-            if is_epoch and self.is_regrouping:
-                return call(*arguments)
-            start, self.is_regrouping = self.clock(), not is_epoch
-            answer = call(*arguments)
-            self.is_regrouping = False
-            if is_epoch:
-                self.epochs.append(self.clock() - start)
-            else:
-                self.regrouping += self.clock() - start
-            return answer
-
-        return timed_call
+    def stop(self) -> Array:
+        """Return the seconds of each epoch."""
+        if not self._ends:
+            return np.zeros(0)
+        self._ends[max(self._ends)] = self._clock()
+        return np.diff([self._began, *(end for _, end in sorted(self._ends.items()))])
 
 
 def slope(sizes: Sequence[float], seconds: Sequence[float]) -> float:
-    """Return the exponent with which times grow, fitted by least squares in logarithms."""
+    """Return the exponent with which times grow, fitted by least squares on logarithms."""
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
-def in_fresh_process(task: str, *arguments: str, environment: dict[str, str] | None = None) -> dict[str, float]:
-    """Run a task of `child.py` in a Python process of its own; return the numbers that it prints."""
+# --- fresh processes --------------------------------------------------------------------------------------------
+
+
+def in_fresh_process(task: str, *arguments: str, environment: dict[str, str] | None = None) -> dict[str, Any]:
+    """Run a task of `child.py` in its own Python process; return the numbers it prints."""
     done = subprocess.run(
         [sys.executable, str(CHILD), task, *arguments],
         env=os.environ | (environment or {}),
@@ -156,5 +179,5 @@ def in_fresh_process(task: str, *arguments: str, environment: dict[str, str] | N
         text=True,
         check=True,
     )
-    numbers: dict[str, float] = json.loads(done.stdout)
+    numbers: dict[str, Any] = json.loads(done.stdout)
     return numbers

@@ -1,8 +1,8 @@
 """Compare with reference runs of the authors' R package: `make parity REFERENCE=path`.
 
-Every folder below the path is a run: its counts, topics, first and final labels, bound and criterion. The bound must be
-the same at its final labels, a search from its first labels must end where no single move gains, and the best of ten
-starts must not end below it.
+Every folder in the path is a run with its counts, topics, first and final labels, bound and criterion. Three things are
+required: the bound at its final labels is the same, a search from its first labels ends where no single move gains, and
+the best of ten starts does not end below it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from rich.table import Table
 from scipy import io, sparse
 from sklearn.metrics import adjusted_rand_score
 
-from measure import Array, Limits
+from measure import Array, Limits, check_mark
 from mmpca import MMPCA, engine
 from mmpca.counts import as_counts
 
@@ -66,11 +66,8 @@ class Line(NamedTuple):
 
 def main() -> int:
     """Print the table; return 1 if a requirement fails and 2 without reference runs."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("path", type=Path, help="folder that holds one folder for each reference run")
-    path = parser.parse_args().path
     try:
-        references = [read(folder) for folder in run_folders(path)]
+        references = [read(folder) for folder in run_folders(parse().path)]
     except FileNotFoundError as error:
         print(error, file=sys.stderr)
         return 2
@@ -79,20 +76,27 @@ def main() -> int:
     return int(any(line.holds is False for line in lines))
 
 
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the command line, or other arguments."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("path", type=Path, help="folder with one folder per reference run")
+    return parser.parse_args(arguments)
+
+
 # --- reading ----------------------------------------------------------------------------------------------------
 
 
 def run_folders(path: Path) -> list[Path]:
     """Return the folders of the runs; raise FileNotFoundError if there are none or one lacks a file."""
     if not path.is_dir():
-        raise FileNotFoundError(f"There is no folder {path}. Give the path of the reference runs.")
+        raise FileNotFoundError(f"The folder {path} does not exist. Give the folder of the reference runs.")
     folders = sorted(folder for folder in path.iterdir() if folder.is_dir())
     if not folders:
-        raise FileNotFoundError(f"{path} holds no reference run: expected folders with {', '.join(FILES)}.")
+        raise FileNotFoundError(f"No reference run in {path}: expected folders that contain {', '.join(FILES)}.")
     for folder in folders:
         missing = [name for name in FILES if not (folder / name).is_file()]
         if missing:
-            raise FileNotFoundError(f"The reference run {folder} lacks {', '.join(missing)}.")
+            raise FileNotFoundError(f"The reference run {folder} has no file {', '.join(missing)}.")
     return folders
 
 
@@ -132,8 +136,14 @@ def compare(references: list[Reference]) -> list[Line]:
 
     lines = [
         line("R: bound", lambda r, _: r.bound, best, ".1f"),
-        line("at R's labels: bound, relative", lambda r, m: abs(m.bound_ / r.bound - 1), evaluated, ".1e", SAME),
-        line("at R's labels: ICL, relative", lambda r, m: abs(m.icl_ / r.icl - 1), evaluated, ".1e", SAME),
+        line(
+            "at R's labels: bound, relative difference",
+            lambda r, m: abs(m.bound_ / r.bound - 1),
+            evaluated,
+            ".1e",
+            SAME,
+        ),
+        line("at R's labels: ICL, relative difference", lambda r, m: abs(m.icl_ / r.icl - 1), evaluated, ".1e", SAME),
     ]
     for algorithm in ("exact", "greedy"):
         ended = [reference.fit(start=reference.start, algorithm=algorithm) for reference in references]
@@ -143,7 +153,7 @@ def compare(references: list[Reference]) -> list[Line]:
         ]
     return lines + [
         line(f"best of {N_STARTS} starts: bound - R's, nats", lambda r, m: m.bound_ - r.bound, best, ".3g", NOT_BELOW),
-        line("R: ARI with the truth", lambda r, _: adjusted_rand_score(r.labels, r.final), best, ".3f"),
+        line("R: ARI", lambda r, _: adjusted_rand_score(r.labels, r.final), best, ".3f"),
         line(f"best of {N_STARTS}: ARI", lambda r, m: adjusted_rand_score(r.labels, m.labels_), best, ".3f"),
     ]
 
@@ -159,12 +169,12 @@ def largest_gain(reference: Reference, model: MMPCA) -> float:
     return max(gains) / abs(engine.bound(state))
 
 
-# --- showing ----------------------------------------------------------------------------------------------------
+# --- the table --------------------------------------------------------------------------------------------------
 
 
 def table(references: list[Reference], lines: list[Line]) -> Table:
     """Return the lines as a table for the terminal."""
-    result = Table(title="mmpca and the reference runs")
+    result = Table(title="mmpca and runs of the R package")
     result.add_column("measure")
     for reference in references:
         result.add_column(reference.name, justify="right", no_wrap=True)
@@ -173,8 +183,7 @@ def table(references: list[Reference], lines: list[Line]) -> Table:
     for line in lines:
         values = [format(value, line.style) for value in line.values]
         required = "" if line.required is None else str(line.required)
-        holds = {None: "", True: "[green]yes[/]", False: "[bold red]no[/]"}[line.holds]
-        result.add_row(line.measure, *values, required, holds)
+        result.add_row(line.measure, *values, required, check_mark(line.holds))
     return result
 
 

@@ -1,4 +1,4 @@
-"""The data that the benchmarks run on: the paper's design, and a simulated corpus of any size."""
+"""Data for the benchmarks: the paper's design, a simulated corpus of any size, and simulated text."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from mmpca import engine
 from mmpca.counts import Counts, as_counts
 from mmpca.model.starts import kmeans_labels, random_labels
 from mmpca.simulate import paper_design, simulate_mmpca, sparse_topics
-from mmpca.topics import learn_topics, topic_shares
+from mmpca.topics import fit_lda, topic_shares
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
-ALPHA = 1.0  # prior of the clusters' topic shares: the estimator's default
-BLEND = 0.2  # share of the mean profile in the topics that the search is given, which are never the true ones
-PERTURBED = 0.05  # share of the labels of a good start that are drawn anew
+ALPHA = 1.0  # prior of the clusters' topic proportions: the estimator's default
+BLEND = 0.2  # weight of the mean profile in the topics given to the search, which are never the true ones
+PERTURBED = 0.05  # share of the labels of a good start that are redrawn at random
+TEXTS = ("acl_venues", "medical_abstracts_test")  # folders with a file counts.mtx.gz
 
 
 class Problem(NamedTuple):
     """Counts, topics to search with, and the truth."""
 
     X: sparse.csr_array  # (N, V)
-    rows: Counts  # the same as the engine wants it
+    rows: Counts  # the same for the engine
     beta: Array  # (K, V)
     labels: Labels  # the true ones, (N,)
     n_clusters: int
@@ -43,7 +44,7 @@ class Problem(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """How large a corpus is."""
+    """Size of a corpus."""
 
     n_samples: int = 20_000
     n_features: int = 20_000
@@ -61,7 +62,7 @@ def paper_problem() -> Problem:
     data = paper_design(noise=0.2, random_state=0)
     rows = as_counts(data.X)
     n_clusters, n_topics = data.cluster_topics.shape
-    beta = learn_topics(rows, n_topics, rng=np.random.default_rng(0))
+    beta = fit_lda(rows, n_topics, rng=np.random.default_rng(0)).beta
     return Problem(data.X, rows, beta, data.labels.astype(np.int32), n_clusters)
 
 
@@ -84,9 +85,9 @@ def corpus(sizes: Sizes) -> Problem:
 
 @cache
 def start_labels(sizes: Sizes, kind: str) -> Labels:
-    """Return labels to start a search of the corpus from.
+    """Return labels from which a search of the corpus starts.
 
-    "random", "k-means", "truth", or the latter two with a share of the labels drawn anew: "k-means, 5 % perturbed".
+    "random", "k-means", "truth", or one of the latter two with some labels redrawn: "k-means, 5 % perturbed".
     """
     problem, rng = corpus(sizes), np.random.default_rng(1)
     if kind == "random":
@@ -99,3 +100,11 @@ def start_labels(sizes: Sizes, kind: str) -> Labels:
     is_drawn = rng.random(len(labels)) < PERTURBED
     labels[is_drawn] = rng.integers(problem.n_clusters, size=is_drawn.sum())
     return labels
+
+
+def simulated_text(n_topics: int = 20) -> sparse.csr_array:
+    """Simulate short rows over many features, each about a few of the topics."""
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet(np.full(n_topics, 0.1), 3_000)
+    topics = sparse_topics(n_topics, 4_000, concentration=0.05, random_state=rng)
+    return simulate_mmpca(3_000, topics=topics, cluster_topics=shares, lengths=80, random_state=rng).X

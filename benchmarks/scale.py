@@ -1,9 +1,8 @@
-"""Print time and memory of fits of growing size, beside rivals on the same blocks of rows: `make bench-scale`.
+"""Measure time and memory of fits of growing size, and of baselines on the same rows: `make bench-scale`.
 
-Every fit is made in a process of its own, so that its memory is its own; the counts are drawn once and lie in files
-that are mapped into memory. The short form has 10,000 and 100,000 rows, `--long` 300,000 and a million as well. Ratios
-of times by the clock tell something on a quiet machine only; seconds of the processor are printed beside them: those
-of the fit, its workers included.
+Every fit runs in its own process, so its memory is its own; the counts are simulated once and memory-mapped from files.
+The default is 10,000 and 100,000 rows; `--long` adds 300,000 and a million. Ratios of wall times mean something only on
+a quiet machine, so CPU seconds, including those of workers, are printed as well.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import argparse
 import json
 import sys
 import tempfile
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,42 +21,40 @@ from rich.console import Console
 from rich.table import Table
 from scipy import sparse
 
-from measure import Limits, Row, in_fresh_process
+from measure import RESULTS, WIDTH, Limits, Row, in_fresh_process, result_table
 from mmpca.io import CountTable, write_counts
 from mmpca.simulate import simulate_mmpca, sparse_topics
 from problems import FULL
-from scale_model import Measured, Overhead, Shape, fitted_lines, measured, table_of_clusters, table_of_lines
+from scale_model import Measured, Overhead, Shape, fit_lines, measured, table_of_lines, table_of_projections
 
-RESULTS = Path(__file__).with_name("results")
-WIDTH = 160
-N_FEATURES, N_GROUPS, LENGTHS = 50_000, 30, (45, 120)  # features, clusters and topics, totals of rows
+STARTED = f"{datetime.now():%Y%m%d-%H%M%S}"
+N_FEATURES, N_GROUPS, LENGTHS = 50_000, 30, (45, 120)  # features, clusters and topics, range of row totals
 BLOCK_ROWS = 25_000
 MILLION = 1_000_000
-SIZES, LONG_SIZES = (
-    (10_000, 100_000),
-    (300_000, MILLION),
-)  # three that make the same steps: lines through two check nothing
-GIGABYTES = 16  # that a million rows may take at the most, however they are fitted
-LARGE = 100_000  # rows, from which on a fit makes the same steps: fewer have topics by EM on all of them
-JUDGED = 100_000  # rows, on which two threads and two processes are required to gain
+SIZES = (10_000, 100_000)
+LONG_SIZES = (300_000, MILLION)  # with 100,000, three sizes with the same stages: a line through two checks nothing
+MAX_GIGABYTES = 16  # for a million rows
+LARGE = 100_000  # rows from which on all fits have the same stages; smaller ones learn topics by EM on all rows
+JUDGED = 100_000  # rows for which a speedup on two threads and two processes is required
 WAYS = {
     "1 thread": ("threads", 1),
     "2 threads": ("threads", 2),
     "1 process": ("processes", 1),
     "2 processes": ("processes", 2),
 }
-# What two threads or processes are compared with, and by how much they have to be faster.
-ALONE = {"2 threads": ("1 thread", 1.6), "2 processes": ("1 process", 1.4)}
-RIVALS = {"online LDA, one pass": "lda", "mini-batch k-means, one pass": "kmeans"}
-CORPUS = "corpus"  # the engine's, whose fit is compared with ten iterations of LDA
-TASKS = "tasks"  # of a Dask cluster, and what each costs beside its work
-CARRIED = "worker processes of one thread"  # to more rows and workers
-MODELLED = {"1 thread": ("1 thread",), "2 threads": ("2 threads",), CARRIED: ("1 process", "2 processes")}
+# What two threads or processes are compared with, and the required speedup.
+SPEEDUPS = {"2 threads": ("1 thread", 1.6), "2 processes": ("1 process", 1.4)}
+BASELINES = {"online LDA, one pass": "lda", "mini-batch k-means, one pass": "kmeans"}
+CORPUS = "corpus"  # of make bench; its fit is compared with ten iterations of LDA
+TASKS = "tasks"  # the cost of a Dask task
+PROCESSES = "single-threaded worker processes"
+MODELED = {"1 thread": ("1 thread",), "2 threads": ("2 threads",), PROCESSES: ("1 process", "2 processes")}
 SHAPE = Shape(N_FEATURES, N_GROUPS, N_GROUPS)
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 class Run(NamedTuple):
-    """A fit or a rival's pass, and what it took."""
+    """A fit or a pass of a baseline, with its measurements."""
 
     n_rows: int
     name: str
@@ -64,18 +62,18 @@ class Run(NamedTuple):
 
 
 def main() -> None:
-    """Run what is asked for, print the tables and store them."""
+    """Make the requested runs, print the tables and save the numbers."""
     options = parse()
     sizes = options.rows or (*SIZES, *(LONG_SIZES if options.long else ()))
-    runs = earlier(options.after)
+    runs = earlier_runs(options.after)
     with tempfile.TemporaryDirectory() as scratch:
-        wanted = [name for name in WAYS | RIVALS if not options.only or name in options.only]
+        wanted = [name for name in WAYS | BASELINES if not options.only or name in options.only]
         for n_rows in sizes if wanted else ():
-            folder = draw((options.data or Path(scratch)) / f"rows-{n_rows}", n_rows)
+            folder = simulate((options.data or Path(scratch)) / f"rows-{n_rows}", n_rows)
             for name in wanted:
                 Console(stderr=True).print(f"{n_rows:,} rows, {name} ...")
                 runs.append(Run(n_rows, name, run(folder, name, options)))
-                store(runs)
+                save(runs)
     if not options.only or CORPUS in options.only:
         runs.append(Run(FULL.n_samples, CORPUS, in_fresh_process("fit-corpus", environment=ONE_THREAD)))
     if not options.only or TASKS in options.only:
@@ -83,64 +81,26 @@ def main() -> None:
     show(runs)
 
 
-def show(runs: list[Run]) -> None:
-    """Print the tables, and where the numbers are kept."""
-    console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    console.print(table_of_runs(runs))
-    console.print(table_of_rows(judged(runs)))
-    fitted = {}
-    for way, names in MODELLED.items():
-        found = large_runs(runs, names)
-        if len({one.size.n_rows for one in found}) > 1:
-            fitted[way] = fitted_lines(found)
-            console.print(table_of_lines(fitted[way], found, SHAPE, way))
-    if CARRIED in fitted and (overhead := overhead_of(runs)) is not None:
-        console.print(table_of_clusters(fitted[CARRIED], SHAPE, overhead))
-    print(f"written to {store(runs).name} in benchmarks/results")
-
-
-def large_runs(runs: list[Run], names: tuple[str, ...]) -> list[Measured]:
-    """Return the runs of some ways that make all the steps of large data, the last of each size and way."""
-    last = {
-        (one.n_rows, one.name): measured(one.n_rows, one.numbers)
-        for one in runs
-        if one.name in names and one.n_rows >= LARGE
-    }
-    return [one for _, one in sorted(last.items()) if one is not None]
-
-
-def overhead_of(runs: list[Run]) -> Overhead | None:
-    """Return what a task was last found to cost."""
-    found = [one.numbers for one in runs if one.name == TASKS]
-    return Overhead(found[-1]["alone"], found[-1]["each"]) if found else None
-
-
-def parse() -> argparse.Namespace:
-    """Read the command line."""
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the command line, or other arguments."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--long", action="store_true", help="300,000 and a million rows as well")
-    parser.add_argument("--rows", type=int, action="append", help="so many rows instead; may be repeated")
+    parser.add_argument("--long", action="store_true", help="add 300,000 and a million rows")
+    parser.add_argument("--rows", type=int, action="append", help="use this number of rows instead; may be repeated")
     parser.add_argument(
-        "--only", action="append", choices=[*WAYS, *RIVALS, CORPUS, TASKS], help="this alone; may be repeated"
+        "--only", action="append", choices=[*WAYS, *BASELINES, CORPUS, TASKS], help="run only this; may be repeated"
     )
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="where drawn counts are kept for the next time")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="keep the simulated counts here for the next time")
     parser.add_argument("--after", type=Path, metavar="FILE", help="add to the runs of this file of results")
-    parser.add_argument(
-        "--rival-rows", type=int, default=100_000, help="rivals make their pass over so many rows at the most"
-    )
-    parser.add_argument(
-        "--client-threads", type=int, default=2, help="threads of the client, the same for any number of processes"
-    )
-    return parser.parse_args()
+    parser.add_argument("--baseline-rows", type=int, default=100_000, help="rows of a baseline's pass, at most")
+    parser.add_argument("--client-threads", type=int, default=2, help="threads of the client of worker processes")
+    return parser.parse_args(arguments)
 
 
-def earlier(path: Path | None) -> list[Run]:
-    """Return the runs of an earlier time."""
-    return [] if path is None else [Run(**one) for one in json.loads(path.read_text(encoding="utf-8"))]
+# --- runs ---------------------------------------------------------------------------------------------------------
 
 
-def draw(folder: Path, n_rows: int) -> Path:
-    """Draw rows of sparse topics into blocks, unless they are there."""
+def simulate(folder: Path, n_rows: int) -> Path:
+    """Simulate rows from sparse topics in blocks, unless the folder already has them."""
     done = folder / "labels.npy"
     if done.exists():
         return folder
@@ -165,93 +125,22 @@ def draw(folder: Path, n_rows: int) -> Path:
 
 
 def run(folder: Path, name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the numbers of a fit or of a rival's pass."""
-    groups = str(N_GROUPS)
+    """Return the measurements of a fit or of a baseline's pass."""
     if name in WAYS:
         kind, number = WAYS[name]
         threads = (str(options.client_threads),) if kind == "processes" else ()
-        return in_fresh_process(f"fit-{kind}", str(folder), str(number), groups, *threads, environment=ONE_THREAD)
-    return in_fresh_process(
-        f"pass-{RIVALS[name]}", str(folder), str(options.rival_rows), groups, environment=ONE_THREAD
-    )
+        task, arguments = f"fit-{kind}", (str(number), str(N_GROUPS), *threads)
+    else:
+        task, arguments = f"pass-{BASELINES[name]}", (str(options.baseline_rows), str(N_GROUPS))
+    return in_fresh_process(task, str(folder), *arguments, environment=ONE_THREAD)
 
 
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+def earlier_runs(path: Path | None) -> list[Run]:
+    """Return the runs of an earlier file of results."""
+    return [] if path is None else [Run(**one) for one in json.loads(path.read_text(encoding="utf-8"))]
 
 
-def table_of_runs(runs: list[Run]) -> Table:
-    """Return what each run took."""
-    table = Table(title=f"V = {N_FEATURES:,}, Q = K = {N_GROUPS}")
-    columns = {"clock": "clock, s", "processor": "processor, s", "topics": "topics, s", "search": "search, s",
-               "gigabytes": "peak, GB", "ari": "ARI", "bound": "bound"}  # fmt: skip
-    for title in ("rows", "run", *columns.values()):
-        table.add_column(title, justify="right" if title != "run" else "left")
-    for one in runs:
-        if one.name != TASKS:
-            cells = [f"{one.numbers[key]:,.6g}" if key in one.numbers else "" for key in columns]
-            table.add_row(f"{one.n_rows:,}", heading(one), *cells)
-    return table
-
-
-def heading(run: Run) -> str:
-    """Return what was run: of a rival, also over how many rows, which may be fewer than there are."""
-    return f"{run.name} over {run.numbers['rows']:,} rows" if run.name in RIVALS else run.name
-
-
-def judged(runs: list[Run]) -> list[Row]:
-    """Return the ratios that something is required of."""
-    found = {(one.n_rows, one.name): one.numbers for one in runs}
-    rows = []
-    for (n_rows, name), numbers in found.items():
-        if name == CORPUS:
-            ratio, note = (
-                numbers["lda"] / numbers["processor"],
-                f"{numbers['lda']:.0f} s / {numbers['processor']:.0f} s",
-            )
-            size = f"{FULL.n_samples:,} x {FULL.n_features:,}, Q = K = {FULL.n_topics}"
-            what = f"{size}: ten iterations of LDA / a fit, processor"
-            rows.append(Row("scale", what, ratio, Limits(at_least=1), note))
-        other, least = ALONE.get(name, ("", np.nan))
-        if (n_rows, other) in found:
-            alone = found[n_rows, other]["clock"]
-            required = Limits(at_least=least) if n_rows == JUDGED else None
-            note = f"{alone:.1f} s / {numbers['clock']:.1f} s"
-            rows.append(
-                Row("scale", f"{n_rows:,} rows: {other} / {name}, clock", alone / numbers["clock"], required, note)
-            )
-        if len(numbers.get("epochs", [])) > 1:
-            ratio = max(numbers["epochs"][1:]) / numbers["product"]
-            note = ", ".join(f"{seconds / numbers['product']:.1f}" for seconds in numbers["epochs"][:8])
-            required = Limits(at_most=5) if n_rows >= JUDGED else None
-            rows.append(
-                Row(
-                    "scale",
-                    f"{n_rows:,} rows, a tenth of the labels disturbed: slowest epoch after the first / X @ D",
-                    ratio,
-                    required,
-                    note,
-                )
-            )
-        if name in WAYS and n_rows >= MILLION:
-            what = f"{n_rows:,} rows, {name}: peak memory of all processes, GB"
-            rows.append(Row("scale", what, numbers["gigabytes"], Limits(at_most=GIGABYTES)))
-    return rows
-
-
-def table_of_rows(rows: list[Row]) -> Table:
-    """Return the ratios as a table."""
-    table = Table()
-    for title in ("measure", "value", "required", "holds", "note"):
-        table.add_column(title, overflow="fold")
-    for row in rows:
-        holds = {None: "", True: "[green]yes[/]", False: "[bold red]no[/]"}[row.holds]
-        table.add_row(
-            row.measure, f"{row.value:.3g}", "" if row.required is None else str(row.required), holds, row.note
-        )
-    return table
-
-
-def store(runs: list[Run]) -> Path:
+def save(runs: list[Run]) -> Path:
     """Write the runs so far; return the path."""
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"scale-{STARTED}.json"
@@ -259,7 +148,94 @@ def store(runs: list[Run]) -> Path:
     return path
 
 
-STARTED = f"{datetime.now():%Y%m%d-%H%M%S}"
+def large_runs(runs: list[Run], names: tuple[str, ...]) -> list[Measured]:
+    """Return the runs of some ways that have all the stages of large data, the last of each size and way."""
+    last = {
+        (one.n_rows, one.name): measured(one.n_rows, one.numbers)
+        for one in runs
+        if one.name in names and one.n_rows >= LARGE
+    }
+    return [one for _, one in sorted(last.items()) if one is not None]
+
+
+def overhead_of(runs: list[Run]) -> Overhead | None:
+    """Return the last measured cost of a task."""
+    found = [one.numbers for one in runs if one.name == TASKS]
+    return Overhead(found[-1]["alone"], found[-1]["each"]) if found else None
+
+
+# --- tables -------------------------------------------------------------------------------------------------------
+
+
+def show(runs: list[Run]) -> None:
+    """Print all tables, and where the numbers are saved."""
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    console.print(table_of_runs(runs))
+    console.print(result_table(scale_rows(runs), "scale"))
+    fitted = {}
+    for way, names in MODELED.items():
+        found = large_runs(runs, names)
+        if len({one.size.n_rows for one in found}) > 1:
+            fitted[way] = fit_lines(found)
+            console.print(table_of_lines(fitted[way], found, SHAPE, way))
+    if PROCESSES in fitted and (overhead := overhead_of(runs)) is not None:
+        console.print(table_of_projections(fitted[PROCESSES], SHAPE, overhead))
+    print(f"written to {save(runs).name} in benchmarks/results")
+
+
+def table_of_runs(runs: list[Run]) -> Table:
+    """Return the measurements of each run."""
+    table = Table(title=f"V = {N_FEATURES:,}, Q = K = {N_GROUPS}")
+    columns = {"clock": "wall time, s", "cpu": "CPU, s", "topics": "topics, s", "search": "search, s",
+               "gigabytes": "peak, GB", "ari": "ARI", "bound": "bound"}  # fmt: skip
+    for title in ("rows", "run", *columns.values()):
+        table.add_column(title, justify="right" if title != "run" else "left")
+    for one in runs:
+        if one.name != TASKS:
+            cells = [f"{one.numbers[key]:,.6g}" if key in one.numbers else "" for key in columns]
+            seen = f" over {one.numbers['rows']:,} rows" if one.name in BASELINES else ""
+            table.add_row(f"{one.n_rows:,}", one.name + seen, *cells)
+    return table
+
+
+def scale_rows(runs: list[Run]) -> list[Row]:
+    """Return speedups, the cost of epochs and the memory, with their requirements."""
+    found = {(one.n_rows, one.name): one.numbers for one in runs}
+    rows: list[Row] = []
+    for (n_rows, name), numbers in found.items():
+        if name == CORPUS:
+            rows.append(corpus_row(numbers))
+        other, speedup = SPEEDUPS.get(name, ("", np.nan))
+        if (n_rows, other) in found:
+            alone, clock = found[n_rows, other]["clock"], numbers["clock"]
+            required = Limits(at_least=speedup) if n_rows == JUDGED else None
+            measure = f"{n_rows:,} rows: wall time, {other} / {name}"
+            rows.append(Row("speedup", measure, alone / clock, required, f"{alone:.1f} s / {clock:.1f} s"))
+        if len(numbers.get("epochs", [])) > 1:
+            rows.append(epoch_row(n_rows, numbers))
+        if name in WAYS and n_rows >= MILLION:
+            measure = f"{n_rows:,} rows, {name}: peak memory of all processes, GB"
+            rows.append(Row("memory", measure, numbers["gigabytes"], Limits(at_most=MAX_GIGABYTES)))
+    return rows
+
+
+def corpus_row(numbers: dict[str, Any]) -> Row:
+    """Compare a fit of the corpus with ten iterations of LDA."""
+    size = f"{FULL.n_samples:,} x {FULL.n_features:,}, Q = K = {FULL.n_topics}"
+    measure, note = (
+        f"{size}: CPU time, ten iterations of LDA / a fit",
+        f"{numbers['lda']:.0f} s / {numbers['cpu']:.0f} s",
+    )
+    return Row("corpus", measure, numbers["lda"] / numbers["cpu"], Limits(at_least=1), note)
+
+
+def epoch_row(n_rows: int, numbers: dict[str, Any]) -> Row:
+    """Compare the slowest epoch after the first with a product of the counts with a dense matrix."""
+    note = ", ".join(f"{seconds / numbers['product']:.1f}" for seconds in numbers["epochs"][:8])
+    measure = f"{n_rows:,} rows, a tenth of the labels redrawn: slowest epoch after the first / X @ D"
+    required = Limits(at_most=5) if n_rows >= JUDGED else None
+    return Row("epochs", measure, max(numbers["epochs"][1:]) / numbers["product"], required, note)
+
 
 if __name__ == "__main__":
     main()

@@ -1,4 +1,4 @@
-"""Fits of large data and passes of rivals over them, each for a process of its own; see `scale.py`."""
+"""Fits of large data, and passes of baselines over them, each for its own process; see `scale.py`."""
 
 from __future__ import annotations
 
@@ -7,25 +7,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
-DISTURBED = 0.1  # share of the labels that a search starts with at random, to have more than one epoch
-N_TASKS, N_ROUNDS = 1000, 50  # at a time, and one after another, that the cost of a task is measured by
-TOPIC_STAGES = ("directions", "groups", "scores", "prior", "topics", "sample", "refining")
-SEARCH_STAGES = ("shares", "starts", "carrying", "search")
+DISTURBED = 0.1  # share of the labels that are redrawn, so that a search has more than one epoch
+N_TASKS, N_ROUNDS = 1000, 50  # tasks submitted together, and rounds of a single task, to measure the cost of a task
+SEARCH_STAGES = ("shares", "starts", "extension", "search")
 
 
 def fit_threads(folder: str, n_threads: str, n_groups: str) -> dict[str, Any]:
-    """Fit the counts of a folder, mapped into memory, in threads of this process."""
+    """Fit the memory-mapped counts of a folder in threads of this process."""
     from mmpca import MMPCA
     from mmpca.io import read_counts
 
     warm_up()
     X = read_counts(Path(folder, "X.npz")).X
     model = MMPCA(int(n_groups), int(n_groups), n_jobs=int(n_threads), random_state=0)
-    found = watched(lambda listen: model.fit(X, on_stage=listen))
+    found = timed_fit(lambda callback: model.fit(X, callback=callback))
     found |= {"gigabytes": peak_gigabytes(), "ari": agreement(folder, model.labels_), "bound": model.bound_}
     found["entries"] = int(X.nnz)
     if n_threads == "1":
@@ -35,28 +33,30 @@ def fit_threads(folder: str, n_threads: str, n_groups: str) -> dict[str, Any]:
 
 
 def epochs_from_disturbed_labels(model: Any, X: Any) -> list[float]:
-    """Return the seconds of each epoch of a search whose start has every tenth label drawn anew.
+    """Return the CPU seconds of each epoch of a search that starts with every tenth label redrawn.
 
-    A search of all of many rows often needs one epoch only, as its start comes from a sample.
+    On large data the start comes from a sample, and a search over all rows often needs a single epoch.
     """
+    from measure import EpochTimer
     from mmpca import MMPCA
 
     rng = np.random.default_rng(0)
     labels = model.labels_.copy()
-    some = rng.random(len(labels)) < DISTURBED
-    labels[some] = rng.integers(model.n_clusters, size=some.sum())
+    is_drawn = rng.random(len(labels)) < DISTURBED
+    labels[is_drawn] = rng.integers(model.n_clusters, size=is_drawn.sum())
     again = MMPCA(
         model.n_clusters, model.n_topics, topics=model.components_, start=labels, refit_topics=False, n_jobs=1,
         random_state=0,
     )  # fmt: skip
-    epochs: list[float] = watched(lambda _: again.fit(X), n_rows=len(labels))["epochs"]
-    return epochs
+    timer = EpochTimer()
+    again.fit(X, callback=timer)
+    return [float(seconds) for seconds in timer.stop()]
 
 
 def fit_processes(folder: str, n_workers: str, n_groups: str, n_threads: str) -> dict[str, Any]:
-    """Fit the blocks of a folder, read by workers of a Dask cluster, with so many threads of the client's own.
+    """Fit the blocks of a folder, read by the workers of a Dask cluster; the client has threads of its own.
 
-    The client waits while workers work, and they while it brings clusters up to date.
+    The client waits while workers work, and workers wait while the client refreshes clusters.
     """
     from mmpca import MMPCA
     from mmpca.distributed import fit
@@ -68,40 +68,37 @@ def fit_processes(folder: str, n_workers: str, n_groups: str, n_threads: str) ->
         client.run(warm_up)
         warm_up()
         before = client.run(process_time)
-        found = watched(lambda listen: fit(model, blocks, client, on_stage=listen))
-        # That of the client, and of the scheduler in the same process, is there already.
-        found["processor"] += sum(client.run(process_time).values()) - sum(before.values())
+        found = timed_fit(lambda callback: fit(model, blocks, client, callback=callback))
+        # The time of the client, and of the scheduler in the same process, is already included.
+        found["cpu"] += sum(client.run(process_time).values()) - sum(before.values())
         gigabytes = peak_gigabytes() + sum(client.run(peak_gigabytes).values())
     found |= {"entries": int(read_counts(Path(folder, "X.npz")).X.nnz), "workers": int(n_workers)}
     return found | {"gigabytes": gigabytes, "ari": agreement(folder, model.labels_), "bound": model.bound_}
 
 
 def task_overhead(n_workers: str) -> dict[str, Any]:
-    """Measure what a task costs beside its work, as a fit gives it to workers: one to wait for, and each of many."""
-    from mmpca.distributed.crews import Cluster
-
+    """Measure what a Dask task costs besides its work: a single one, and each of many."""
     with cluster_of(int(n_workers)) as client:
-        crew = Cluster(client)
-        kept = crew.send(np.zeros(1))
+        shared = client.scatter(np.zeros(1), broadcast=True)
 
         def seconds_of(n_tasks: int) -> float:
             start = perf_counter()
-            crew.gather([crew.submit(add_number, kept, number) for number in range(n_tasks)])
+            client.gather([client.submit(add_number, shared, number, pure=False) for number in range(n_tasks)])
             return perf_counter() - start
 
-        seconds_of(N_TASKS)  # connections are made, functions known
+        seconds_of(N_TASKS)  # open the connections
         alone = float(np.median([seconds_of(1) for _ in range(N_ROUNDS)]))
         return {"alone": alone, "each": min(seconds_of(N_TASKS) for _ in range(3)) / N_TASKS}
 
 
-def add_number(kept: Any, number: int) -> float:
+def add_number(shared: Any, number: int) -> float:
     """Do next to nothing."""
-    return float(kept[0] + number)
+    return float(shared[0] + number)
 
 
 @contextmanager
 def cluster_of(n_workers: int) -> Iterator[Any]:
-    """Provide a client of so many worker processes on this machine, a thread each."""
+    """Start worker processes on this machine, one thread each, and yield their client."""
     from distributed import Client, LocalCluster
 
     local = LocalCluster(
@@ -113,7 +110,7 @@ def cluster_of(n_workers: int) -> Iterator[Any]:
 
 
 def fit_corpus() -> dict[str, Any]:
-    """Fit the corpus of the engine's benchmark; beside it, make ten iterations of scikit-learn's LDA over all rows."""
+    """Fit the corpus of `make bench`, and time ten iterations of scikit-learn's LDA on all its rows."""
     from sklearn.decomposition import LatentDirichletAllocation
 
     from mmpca import MMPCA
@@ -122,10 +119,10 @@ def fit_corpus() -> dict[str, Any]:
     warm_up()
     X = corpus(FULL).X
     model = MMPCA(FULL.n_clusters, FULL.n_topics, n_jobs=1, random_state=0)
-    found = watched(lambda listen: model.fit(X, on_stage=listen))
-    rival = LatentDirichletAllocation(FULL.n_topics, learning_method="batch", max_iter=10, n_jobs=1, random_state=0)
+    found = timed_fit(lambda callback: model.fit(X, callback=callback))
+    baseline = LatentDirichletAllocation(FULL.n_topics, learning_method="batch", max_iter=10, n_jobs=1, random_state=0)
     start = process_time()
-    rival.fit(X)
+    baseline.fit(X)
     return found | {"lda": process_time() - start, "gigabytes": peak_gigabytes()}
 
 
@@ -136,23 +133,23 @@ def pass_lda(folder: str, n_rows: str, n_groups: str) -> dict[str, Any]:
     model = LatentDirichletAllocation(
         int(n_groups), learning_method="online", total_samples=len(labels_of(folder)), random_state=0
     )
-    return rival_pass(folder, int(n_rows), model.partial_fit)
+    return baseline_pass(folder, int(n_rows), model.partial_fit)
 
 
 def pass_kmeans(folder: str, n_rows: str, n_groups: str) -> dict[str, Any]:
-    """Make one pass of scikit-learn's mini-batch k-means over the blocks of a folder, rows scaled to sum one."""
+    """Make one pass of scikit-learn's mini-batch k-means over the blocks of a folder, on row profiles."""
     from sklearn.cluster import MiniBatchKMeans
     from sklearn.preprocessing import normalize
 
     model = MiniBatchKMeans(int(n_groups), random_state=0, n_init=1)
-    return rival_pass(folder, int(n_rows), lambda block: model.partial_fit(normalize(block.astype(float), "l1")))
+    return baseline_pass(folder, int(n_rows), lambda block: model.partial_fit(normalize(block.astype(float), "l1")))
 
 
-def rival_pass(folder: str, n_rows: int, learn: Callable[[Any], object]) -> dict[str, Any]:
-    """Show blocks of 2,000 rows to a rival, so many rows at the most; return what that took."""
+def baseline_pass(folder: str, n_rows: int, learn: Callable[[Any], object]) -> dict[str, Any]:
+    """Pass at most `n_rows` rows to a baseline, 2,000 at a time; return the cost."""
     from mmpca.io import read_counts
 
-    seen, clock, processor = 0, perf_counter(), process_time()
+    seen, clock, cpu = 0, perf_counter(), process_time()
     for path in sorted(Path(folder).glob("block-*.npz")):
         X = read_counts(path).X
         for first in range(0, X.shape[0], 2000):
@@ -162,62 +159,48 @@ def rival_pass(folder: str, n_rows: int, learn: Callable[[Any], object]) -> dict
                 seen += block.shape[0]
     return {
         "clock": perf_counter() - clock,
-        "processor": process_time() - processor,
+        "cpu": process_time() - cpu,
         "gigabytes": peak_gigabytes(),
         "rows": seen,
     }
 
 
-# --- watching -----------------------------------------------------------------------------------------------------
+# --- measuring ----------------------------------------------------------------------------------------------------
 
 
-class StageWatch:
-    """A listener of a fit that notes the seconds of each stage; "before" is what comes before the first one."""
+class StageTimer:
+    """A callback that measures the seconds of each stage; "before" is the time before the first one.
 
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-        self._name, self._since = "before", perf_counter()
-
-    def __call__(self, stage: Any) -> None:
-        """Note that a stage has got on, or has ended where another begins."""
-        if stage.name != self._name:
-            now = perf_counter()
-            self.seconds[self._name] = self.seconds.get(self._name, 0.0) + now - self._since
-            self._name, self._since = stage.name, now
-
-    def sum(self, names: tuple[str, ...]) -> float:
-        """Return the seconds of some stages together."""
-        return sum(self.seconds.get(name, 0.0) for name in names)
-
-
-def watched(fit: Callable[[Any], object], n_rows: int = 0) -> dict[str, Any]:
-    """Return the times of a fit, of its stages, and of each epoch over so many rows (seconds of the processor).
-
-    The fit is given what listens to its stages.
+    The stage "topics" has several parts, which are distinguished by the text that they begin with.
     """
-    from mmpca.engine import loop
 
-    epochs: list[float] = []
+    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+        self.seconds: dict[str, float] = {}
+        self._clock, self._name, self._since = clock, "before", clock()
 
-    def epoch(state: Any, *rest: Any) -> Any:
-        start = process_time()
-        answer = real_epoch(state, *rest)
-        if len(state.labels) == n_rows:
-            epochs.append(process_time() - start)
-        return answer
+    def __call__(self, progress: Any) -> None:
+        """Add up the time of a stage when another one begins."""
+        name = progress.stage
+        if name == "topics":
+            name = progress.text if progress.n_done == 0 else self._name
+        if name != self._name:
+            now = self._clock()
+            self.seconds[self._name] = self.seconds.get(self._name, 0.0) + now - self._since
+            self._name, self._since = name, now
 
-    real_epoch = loop._epoch
-    with patch.object(loop, "_epoch", epoch):
-        listen, clock, processor = StageWatch(), perf_counter(), process_time()
-        fit(listen)
-        found: dict[str, Any] = {"clock": perf_counter() - clock, "processor": process_time() - processor}
-    if listen.seconds:
-        found |= {"topics": listen.sum(TOPIC_STAGES), "search": listen.sum(SEARCH_STAGES), "stages": listen.seconds}
-    return found | {"epochs": epochs}
+
+def timed_fit(fit: Callable[[Any], object]) -> dict[str, Any]:
+    """Return the times of a fit and of its stages; the fit is given a callback."""
+    timer, clock, cpu = StageTimer(), perf_counter(), process_time()
+    fit(timer)
+    found: dict[str, Any] = {"clock": perf_counter() - clock, "cpu": process_time() - cpu, "stages": timer.seconds}
+    found["topics"] = sum(seconds for name, seconds in timer.seconds.items() if name.startswith("topics"))
+    found["search"] = sum(timer.seconds.get(name, 0.0) for name in SEARCH_STAGES)
+    return found
 
 
 def warm_up() -> None:
-    """Compile, or load what was compiled, before anything is measured."""
+    """Compile, or load compiled code, before anything is measured."""
     from mmpca import MMPCA
     from mmpca.simulate import paper_design
 
@@ -225,7 +208,7 @@ def warm_up() -> None:
 
 
 def product_seconds(X: Any, n_columns: int) -> float:
-    """Return the least time of a product of the counts with a dense matrix (V, Q)."""
+    """Return the shortest time of a product of the counts with a dense matrix (V, Q)."""
     values, dense = X.astype(np.float64), np.random.default_rng(0).random((X.shape[1], n_columns))
     seconds = []
     for _ in range(3):
@@ -236,7 +219,7 @@ def product_seconds(X: Any, n_columns: int) -> float:
 
 
 def peak_gigabytes() -> float:
-    """Return the largest resident memory of this process so far."""
+    """Return the peak resident memory of this process so far."""
     status = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 2**20
 

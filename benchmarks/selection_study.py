@@ -1,7 +1,8 @@
-"""How often each criterion finds the true numbers of clusters and topics, resumable: `make selection-study`.
+"""Count how often each criterion finds the true numbers of clusters and topics: `make selection-study`.
 
-The first study is the paper's table: its design, balanced and not, with and without noise. The second has other
-truths, sizes, lengths and topics. Each data set is searched once; all criteria choose from the same cells.
+The first study is the paper's table: its design, balanced or not, with and without noise. The second varies the truth,
+the number of features, the length of the rows and the topics. Each data set is searched once, and all criteria choose
+from the same cells. Finished searches are stored, so a second run continues where the first stopped.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from bench import revision
-from ledger import Ledger, Numbers, run_all
+from measure import RESULTS
 from mmpca.selection import CRITERIA, MMPCASearch
 from mmpca.simulate import Simulation, paper_design, simulate_mmpca, sparse_topics
+from mmpca.store import Store
+from tasks import Numbers, run_all
 
-RESULTS = Path(__file__).with_name("results") / "selection"
 BALANCES, NOISES = (1.0, 0.85, 0.7), (0.0, 0.2)
 TRUTHS, WIDTHS, LENGTHS, CONCENTRATIONS = ((3, 3), (4, 2), (8, 5), (10, 6)), (300, 2000), (80, 400), (0.05, 0.5)
 REQUIRED = {(1.0, 0.0, "icl"): 0.95, (0.85, 0.0, "icl"): 0.9} | {
@@ -40,17 +41,17 @@ class Paper(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The name of its file."""
+        """The name of its file in the store."""
         return f"paper-b{self.balance:g}-e{self.noise:g}-s{self.seed}"
 
     def run(self) -> Numbers:
-        """Return what each criterion chooses on the paper's grid."""
+        """Return the choice of each criterion on the paper's grid."""
         data = paper_design(noise=self.noise, balance=self.balance, random_state=1000 + self.seed)
         return choices(data, range(2, 9), range(2, 6), self.seed)
 
 
 class Other(NamedTuple):
-    """A data set with another truth; topic shares are drawn evenly."""
+    """A data set with another truth; the clusters' topic proportions are drawn uniformly."""
 
     n_clusters: int
     n_topics: int
@@ -61,11 +62,11 @@ class Other(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The name of its file."""
+        """The name of its file in the store."""
         return "other-" + "-".join(f"{value:g}" for value in self)
 
     def run(self) -> Numbers:
-        """Return what each criterion chooses on a grid around the truth."""
+        """Return the choice of each criterion on a grid around the truth."""
         rng = np.random.default_rng([self.seed, *map(int, self[:4]), int(100 * self.concentration)])
         data = simulate_mmpca(
             400,
@@ -91,14 +92,20 @@ def choices(data: Simulation, n_clusters: Sequence[int], n_topics: Sequence[int]
 
 
 def share_right(found: Sequence[Numbers], criterion: str, truth: tuple[int, int]) -> float:
-    """Return how often a criterion is right."""
+    """Return the share of data sets on which a criterion is right."""
     return float(np.mean([(numbers[f"{criterion}_q"], numbers[f"{criterion}_k"]) == truth for numbers in found]))
 
 
 def paper_table(results: dict[Paper, Numbers]) -> tuple[Table, bool]:
-    """Return the first study, and whether what is required holds."""
+    """Return the first study, and whether its requirements hold."""
     table = Table(
-        "balance", "noise", "data sets", *CRITERIA, "required", "holds", title="the paper's design: share right"
+        "balance",
+        "noise",
+        "data sets",
+        *CRITERIA,
+        "required",
+        "holds",
+        title="the paper's design: share of correct choices",
     )
     holds = True
     for balance, noise in product(BALANCES, NOISES):
@@ -115,8 +122,8 @@ def paper_table(results: dict[Paper, Numbers]) -> tuple[Table, bool]:
 
 
 def other_table(results: dict[Other, Numbers]) -> tuple[Table, bool]:
-    """Return the second study by each of its factors, and whether the new criterion is right as often as `icl`."""
-    table = Table("factor", "value", "data sets", *CRITERIA, title="other truths: share right")
+    """Return the second study by each of its factors, and whether the default criterion is right as often as `icl`."""
+    table = Table("factor", "value", "data sets", *CRITERIA, title="other truths: share of correct choices")
     factors = {"(Q, K)": lambda t: (t.n_clusters, t.n_topics), "features": lambda t: t.n_features,
                "length": lambda t: t.length, "topics": lambda t: t.concentration, "all": lambda _: ""}  # fmt: skip
     right = {
@@ -130,22 +137,29 @@ def other_table(results: dict[Other, Numbers]) -> tuple[Table, bool]:
     return table, sum(right["predictive"]) >= sum(right["icl"])
 
 
-def main() -> int:
-    """Run what is missing and print both studies."""
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the command line, or other arguments."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=20, help="data sets for each cell of the paper's table")
-    parser.add_argument("--other-seeds", type=int, default=3, help="data sets for each of the 32 other truths")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    options = parser.parse_args()
-    console, ledger = Console(width=None if sys.stdout.isatty() else 120), Ledger(options.results, revision())
+    parser.add_argument("--seeds", type=int, default=20, help="data sets per cell of the paper's table (default: 20)")
+    parser.add_argument(
+        "--other-seeds", type=int, default=3, help="data sets for each of the 32 other truths (default: 3)"
+    )
+    parser.add_argument("--jobs", type=int, default=2, help="number of processes (default: 2)")
+    parser.add_argument("--results", type=Path, default=RESULTS / "selection", help="folder of finished results")
+    return parser.parse_args(arguments)
+
+
+def main() -> int:
+    """Run unfinished tasks and print both studies; return 1 if a requirement fails."""
+    options = parse()
+    console, store = Console(width=None if sys.stdout.isatty() else 120), Store(options.results, "selection")
     paper = [Paper(*cell, seed) for seed in range(options.seeds) for cell in product(BALANCES, NOISES)]
     cells = product(TRUTHS, WIDTHS, LENGTHS, CONCENTRATIONS)
     others = [Other(*cell[0], *cell[1:], seed) for cell in cells for seed in range(options.other_seeds)]
     holds = True
     for tasks, table_of in ((paper, paper_table), (others, other_table)):
         if tasks:
-            table, is_met = table_of(run_all(tasks, ledger, n_jobs=options.jobs, console=console))
+            table, is_met = table_of(run_all(tasks, store, n_jobs=options.jobs, console=console))
             console.print(table)
             holds &= is_met
     return 0 if holds else 1
