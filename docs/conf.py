@@ -1,4 +1,4 @@
-"""Settings of the documentation: ``make docs`` builds it, offline, with warnings as errors."""
+"""Sphinx configuration. ``make docs`` builds the documentation offline, with warnings as errors."""
 
 import os
 import re
@@ -28,7 +28,7 @@ myst_heading_anchors = 3
 
 autosummary_generate = True
 templates_path = ["_templates"]
-autodoc_typehints = "none"  # docstrings give types and shapes
+autodoc_typehints = "none"  # the docstrings give types and shapes
 autodoc_default_options = {"members": True, "inherited-members": False}
 numpydoc_show_class_members = False  # autodoc lists them
 numpydoc_xref_param_type = False
@@ -38,7 +38,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "mmpca"
 html_static_path = ["_static"]
 html_css_files = ["wrap.css"]
-html_sidebars = {"*": []}  # only tutorials and the interface have pages below them
+html_sidebars = {"*": []}  # only the tutorials and the API reference have subpages
 html_theme_options = {
     "show_toc_level": 2,
     "header_links_before_dropdown": 4,
@@ -62,17 +62,17 @@ sphinx_gallery_conf = {
     "parallel": False,
 }
 
-# What examples are warned of is for their readers, and shown where it matters.
+# FutureWarnings of libraries are of no use to readers of the tutorials.
 warnings.filterwarnings("ignore", category=FutureWarning)
 
 
 def skip_routing(app, what, name, obj, skip, options):
-    """Leave out what scikit-learn adds to every estimator: it refers to labels of its own pages."""
+    """Skip the metadata-routing methods that scikit-learn adds; their docstrings link to its own pages."""
     return skip or name.endswith("_request")
 
 
 def escape_types(app, what, name, obj, options, lines):
-    """Let names like n_iter_ in the types of parameters be names, not links."""
+    """Escape trailing underscores in parameter types, which reStructuredText would turn into links."""
     for number, line in enumerate(lines):
         if re.match(r"\s*\*\*.*\*\* : ", line):
             head, separator, kind = line.partition("** : ")
@@ -80,6 +80,6 @@ def escape_types(app, what, name, obj, options, lines):
 
 
 def setup(app):
-    """Connect the functions above."""
+    """Register the functions above."""
     app.connect("autodoc-skip-member", skip_routing)
     app.connect("autodoc-process-docstring", escape_types, priority=900)  # after numpydoc

@@ -1,4 +1,4 @@
-"""Draw the pictures of README and documentation from fits, into docs/images: ``make pictures``."""
+"""Draw docs/images/what-it-does.png, the picture of the README, from a fit."""
 
 import io
 from pathlib import Path
@@ -8,13 +8,13 @@ import numpy as np
 from PIL import Image
 
 matplotlib.use("agg")
-from matplotlib import pyplot as plt  # the backend first
+from matplotlib import pyplot as plt  # after the choice of the backend
 
 from mmpca import MMPCA
 from mmpca.evaluation import agreement
-from mmpca.plots.style import COLOURS
+from mmpca.plots.style import COLORS
 from mmpca.simulate import paper_design
-from mmpca.simulate.corpus import ARTICLES
+from mmpca.simulate.designs import ARTICLES, article_topics
 
 IMAGES = Path(__file__).with_name("images")
 TITLES = ("What you have:\n{n} rows of counts", "What it finds: {q} clusters of rows,\n{k} topics of features",
@@ -45,41 +45,41 @@ def main() -> None:
 
 
 def _save(figure: plt.Figure, path: Path) -> None:
-    """Write a figure in 48 colours, a quarter of the size."""
+    """Write a figure with 48 colors, which makes the file four times smaller."""
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=110)
     Image.open(buffer).convert("RGB").quantize(48, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def _orders(model: MMPCA, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows by cluster, and features by the topic that has most of them, frequent ones first."""
+    """Return the rows sorted by cluster, and the features by their main topic, frequent ones first."""
     topic = (model.components_ * model.cluster_topics_.mean(axis=0)[:, None]).argmax(axis=0)
     return np.argsort(model.labels_, kind="stable"), np.lexsort((-counts.sum(axis=0), topic))
 
 
 def _matrix(ax: plt.Axes, counts: np.ndarray) -> None:
-    """Show counts as shades; features are averaged in pairs, or the dots would be finer than pixels."""
+    """Show counts in gray; neighboring features are added in pairs, because dots would be smaller than pixels."""
     shown = np.sqrt(counts[:, : counts.shape[1] // 2 * 2].reshape(len(counts), -1, 2).sum(axis=2))
     ax.imshow(shown, aspect="auto", cmap="Greys", vmax=2, interpolation="antialiased")
     ax.set(xticks=[], yticks=[], xlabel="features (words)", ylabel="rows (documents)")
 
 
 def _frames(ax: plt.Axes, model: MMPCA, columns: np.ndarray) -> None:
-    """Mark where clusters and topics end."""
+    """Draw the boundaries of clusters and topics."""
     topic = (model.components_ * model.cluster_topics_.mean(axis=0)[:, None]).argmax(axis=0)
     for end in np.cumsum(np.bincount(model.labels_))[:-1]:
-        ax.axhline(end - 0.5, color=COLOURS[1], linewidth=1.2)
+        ax.axhline(end - 0.5, color=COLORS[1], linewidth=1.2)
     for end in np.cumsum(np.bincount(topic[columns]))[:-1]:
-        ax.axvline(end / 2 - 0.5, color=COLOURS[0], linewidth=1.2)
+        ax.axvline(end / 2 - 0.5, color=COLORS[0], linewidth=1.2)
 
 
 def _shares(ax: plt.Axes, model: MMPCA) -> None:
-    """Draw the topic shares of each cluster as a bar, the clusters in the order of the rows."""
+    """Draw the topic proportions of each cluster as a bar, clusters in the order of the rows."""
     left = np.zeros(model.n_clusters)
     for k, share in enumerate(model.cluster_topics_.T):
         words = model.components_[k]
         name = _name(words)
-        ax.barh(np.arange(model.n_clusters), share, left=left, color=COLOURS[k], label=name, height=0.75)
+        ax.barh(np.arange(model.n_clusters), share, left=left, color=COLORS[k], label=name, height=0.75)
         left += share
     ax.set(xlim=(0, 1), yticks=range(model.n_clusters), xlabel="share", ylim=(model.n_clusters - 0.5, -0.5))
     ax.set_yticklabels([f"cluster {q}\n{n} rows" for q, n in enumerate(np.bincount(model.labels_))], fontsize=9)
@@ -88,9 +88,7 @@ def _shares(ax: plt.Axes, model: MMPCA) -> None:
 
 
 def _name(topic: np.ndarray) -> str:
-    """Return the article that a topic is nearest to, in words."""
-    from mmpca.simulate.corpus import article_topics
-
+    """Return the name of the article that is closest to a topic."""
     distance = np.abs(article_topics()[0] - topic).sum(axis=1)
     return ARTICLES[int(distance.argmin())].replace("_", " ")
 

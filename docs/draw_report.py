@@ -1,6 +1,6 @@
-"""Draw the pictures of docs/report.md: pages in a browser, and figures, from the built-in simulation and a text set.
+"""Draw the pictures of docs/report.md: screenshots of pages, and figures.
 
-`make pictures` runs this; it needs chromium and chromedriver beside the packages of the tests.
+`make pictures` runs this script. It needs chromium and chromedriver in addition to the packages of the tests.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from mmpca import MMPCA, MMPCASearch, plots
 from mmpca.evaluation import stability
 from mmpca.report import Explorer, write_report
 from mmpca.simulate import paper_design
-from mmpca.simulate.corpus import ARTICLES, read_article
+from mmpca.simulate.designs import ARTICLES, read_article
 from mmpca.text import CountTexts
 
 PICTURES = Path(__file__).with_name("images") / "report"
-COLOURS = 96  # of a picture: pages and figures have few, and files stay small
+COLORS = 96  # per picture; pages and figures have few, and files stay small
 
 
 class Passages(NamedTuple):
-    """Short texts with a name and a subject each."""
+    """Short texts, each with a name and a subject."""
 
     texts: list[str]
     names: list[str]
@@ -39,7 +39,7 @@ class Passages(NamedTuple):
 
 
 def passages(length: int = 4) -> Passages:
-    """Return the built-in articles in pieces of a few sentences."""
+    """Return the built-in articles, cut into passages of a few sentences."""
     found = Passages([], [], [])
     for article in ARTICLES:
         sentences = re.split(r"(?<=[.!?])\s+", " ".join(read_article(article).split()))
@@ -52,7 +52,7 @@ def passages(length: int = 4) -> Passages:
 
 
 class Camera:
-    """A browser that takes pictures of pages."""
+    """A headless browser that takes screenshots."""
 
     def __init__(self) -> None:
         options = webdriver.ChromeOptions()
@@ -62,7 +62,7 @@ class Camera:
         self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
 
     def take(self, name: str, url: str, size: tuple[int, int], *, script: str = "", is_dark: bool = False) -> None:
-        """Keep what a window of that size shows after a script has run."""
+        """Save a screenshot of a page in a window of the given size, after running a script."""
         width, height = size
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}]
@@ -76,20 +76,20 @@ class Camera:
 
 
 def keep(name: str, png: bytes) -> None:
-    """Write a picture with few colours."""
-    picture = Image.open(io.BytesIO(png)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    """Write a picture with a reduced palette."""
+    picture = Image.open(io.BytesIO(png)).convert("RGB").quantize(COLORS, dither=Image.Dither.NONE)
     picture.save(PICTURES / f"{name}.png", optimize=True)
 
 
 def keep_figure(name: str, figure: Any) -> None:
-    """Write a figure."""
+    """Write a matplotlib figure."""
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=110, metadata={"Software": None})
     keep(name, buffer.getvalue())
 
 
 def draw_figures(search: MMPCASearch, model: MMPCA, X: Any, labels: Any) -> None:
-    """Draw every figure of a fitted model and of the search that it comes from."""
+    """Draw every figure of a fitted model and of its grid search."""
     keep_figure("criterion_heatmap", plots.criterion_heatmap(search.results_).figure)
     keep_figure("criterion_curves", plots.criterion_curves(search.results_).figure)
     keep_figure("cluster_topics", plots.cluster_topics(model).figure)
@@ -104,7 +104,7 @@ def draw_figures(search: MMPCASearch, model: MMPCA, X: Any, labels: Any) -> None
 
 
 def simulation(camera: Camera, folder: Path) -> None:
-    """Show the paper's design: a search, its best model, its page."""
+    """Draw the pictures of the paper's design: a grid search, a model and its report."""
     data = paper_design(noise=0.4, balance=0.85, random_state=0)
     X = data.X
     search = MMPCASearch(n_clusters=(5, 6, 7), n_topics=(3, 4, 5), random_state=0).fit(X)
@@ -121,7 +121,7 @@ def simulation(camera: Camera, folder: Path) -> None:
 
 
 def texts(camera: Camera, folder: Path) -> None:
-    """Show passages of articles: rows with their texts and reasons, and all rows on a server."""
+    """Draw the pictures of a text set: rows with texts and reasons, and the explorer."""
     found = passages()
     counter = CountTexts(stop_words="english", min_df=2)
     X = counter.fit_transform(found.texts)
@@ -136,7 +136,7 @@ def texts(camera: Camera, folder: Path) -> None:
 
 
 def _named(X: Any, model: MMPCA) -> Any:
-    """Return counts as a data frame: with names, as the model has been given them."""
+    """Return the counts as a data frame with the model's feature names."""
     import pandas as pd
 
     return pd.DataFrame(X.toarray(), columns=model.feature_names_in_)

@@ -1,9 +1,10 @@
 """
-Ecology: sites by species, and counts that vary too much
-========================================================
+Ecology: sites by species, and overdispersed counts
+===================================================
 
-Species come in communities, and sites mix them: that is the model. But abundances vary far more between sites of one kind
-than a multinomial allows. The fit notices, and square roots help. The data are simulated, with the variation built in.
+Species form communities, and each site mixes communities, which is exactly the model. But abundances vary far more
+between sites of the same kind than a multinomial allows. The fit detects this, and square roots help. The data are
+simulated, with the extra variation built in.
 """
 
 import warnings
@@ -17,10 +18,10 @@ from mmpca.plots import cluster_topics
 from mmpca.simulate import sparse_topics
 
 # %%
-# Sites of four habitats
+# Sites in four habitats
 # ----------------------
-# Three communities of 150 species; each habitat mixes them in its own way. At each site, every species is more or less
-# abundant than its habitat's mean by a random factor (gamma with a variance of 2), and the effort differs from site to site.
+# There are three communities of 150 species, and each habitat mixes them in its own way. At each site, the abundance of
+# every species is multiplied by a random factor (gamma with variance 2), and the sampling effort differs between sites.
 
 rng = np.random.default_rng(0)
 communities = sparse_topics(3, 150, concentration=0.2, random_state=1)
@@ -28,11 +29,11 @@ habitats = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.4, 0.
 truth = rng.integers(4, size=200)
 mean = (habitats @ communities)[truth] * rng.lognormal(6.5, 0.4, size=(200, 1))
 X = rng.poisson(mean * rng.gamma(0.5, 2.0, size=mean.shape))
-print(X.shape, "individuals at a site:", int(np.median(X.sum(axis=1))))
+print(X.shape, "median number of individuals per site:", int(np.median(X.sum(axis=1))))
 
 # %%
-# The counts as they are
-# ----------------------
+# Fit the raw counts
+# ------------------
 # The warning says what is wrong and what to try.
 
 with warnings.catch_warnings(record=True) as caught:
@@ -42,9 +43,10 @@ print(caught[0].message)
 print(f"overdispersion {raw.overdispersion_:.0f}, ARI {agreement(truth, raw.labels_).ari:.2f}")
 
 # %%
-# Their square roots
-# ------------------
-# ``stabilize="sqrt"`` takes away most of the weight of single species at single sites. The model applies it to new sites, too.
+# Fit their square roots
+# ----------------------
+# ``stabilize="sqrt"`` removes most of the weight of single species at single sites. The model also applies it to new
+# sites.
 
 stable = MMPCA(4, 3, stabilize="sqrt", random_state=0).fit(X)
 print(f"overdispersion {stable.overdispersion_:.2f}, ARI {agreement(truth, stable.labels_).ari:.2f}")
@@ -53,9 +55,9 @@ cluster_topics(stable)
 plt.show()
 
 # %%
-# Which habitats are near each other?
-# -----------------------------------
-# Clusters merged down to one, each time the two whose merge costs least.
+# Which habitats are similar?
+# ---------------------------
+# ``merge_path`` merges the clusters step by step until one is left, each time the two whose merge costs least.
 
 path = stable.merge_path()
 print("three groups:", path.groups(3), " two groups:", path.groups(2))

@@ -2,8 +2,8 @@
 Single cells: AnnData in, AnnData out
 =====================================
 
-Cells by genes, raw counts, with results where tools of that world look for them. The cells are simulated from the model:
-five types that mix four programmes of genes, at depths from some hundred to some thousand reads.
+This tutorial clusters raw counts of cells by genes and stores the results where single-cell tools expect them. The cells
+are simulated from the model: five cell types mix four gene programs, at depths from a few hundred to a few thousand reads.
 """
 
 import anndata
@@ -27,23 +27,23 @@ adata.obs_names = [f"cell{i}" for i in range(adata.n_obs)]
 # %%
 # One call
 # --------
-# It takes counts, not log-normalised values: those are refused with a hint. Depth needs no correction, because the model
-# describes the shares of the genes in a cell whatever its total.
+# ``cluster`` takes raw counts; log-normalized values raise an error that says so. Sequencing depth needs no correction,
+# because the model describes the proportions of the genes in a cell, whatever its total.
 
 cluster(adata, n_clusters=5, n_topics=4, random_state=0)
 print(adata)
 
 # %%
-# What is where
-# -------------
-# Labels are in ``.obs``, topic shares of cells in ``.obsm``, gene programmes in ``.varm``, and numbers about the fit in
-# ``.uns``.
+# Where the results are
+# ---------------------
+# Labels are in ``.obs``, topic proportions of the cells in ``.obsm``, gene programs in ``.varm``, and statistics of the
+# fit in ``.uns``.
 
 print(adata.obs["mmpca"].value_counts().to_dict())
 print(f"ARI with the simulated types: {agreement(data.labels, adata.obs['mmpca'].astype(int)).ari:.3f}")
 for k in range(4):
     top = adata.var_names[np.argsort(-adata.varm["mmpca_topics"][:, k])[:5]]
-    print(f"programme {k}:", ", ".join(top))
+    print(f"program {k}:", ", ".join(top))
 
 # %%
 # Cells in topic space
@@ -53,7 +53,7 @@ shares = adata.obsm["X_mmpca"]
 for q in adata.obs["mmpca"].cat.categories:
     at = (adata.obs["mmpca"] == q).to_numpy()
     plt.scatter(shares[at, 0], shares[at, 1], s=8, label=f"cluster {q}")
-plt.xlabel("share of programme 0")
-plt.ylabel("share of programme 1")
+plt.xlabel("proportion of program 0")
+plt.ylabel("proportion of program 1")
 plt.legend(frameon=False)
 plt.show()

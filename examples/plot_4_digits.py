@@ -2,8 +2,9 @@
 Any counts: strokes of handwritten digits
 =========================================
 
-scikit-learn's digits are real counts: how many of the sixteen pixels in each of 64 blocks are on. Topics become strokes, and
-clusters ways to combine them. It is also an honest comparison: where groups differ by place and intensity, k-means is as good.
+scikit-learn's digits are real counts: the number of "on" pixels, out of sixteen, in each of 64 blocks. Topics become
+strokes, and clusters become combinations of strokes. The comparison is honest: when groups differ in position and
+intensity, k-means does just as well.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +24,8 @@ labels = KMeans(6, n_init=10, random_state=0).fit_predict(X)
 print(f"k-means ARI {agreement(truth, labels).ari:.3f}")
 
 # %%
-# Eight topics: where ink goes together
-# -------------------------------------
+# Eight topics: blocks that are inked together
+# --------------------------------------------
 
 figure, axes = plt.subplots(1, 8, figsize=(10, 1.6))
 for ax, topic in zip(axes, model.components_, strict=True):
@@ -33,9 +34,9 @@ for ax, topic in zip(axes, model.components_, strict=True):
 plt.show()
 
 # %%
-# Six clusters: their mixtures of the strokes
-# -------------------------------------------
-# The most frequent digit of each cluster is its title.
+# Six clusters: mixtures of strokes
+# ---------------------------------
+# The title of each cluster is its most frequent digit.
 
 figure, axes = plt.subplots(1, 6, figsize=(10, 2))
 for q, ax in enumerate(axes):
