@@ -87,7 +87,9 @@ class Counts(NamedTuple):
         if isinstance(rows, slice):
             start, stop, step = rows.indices(self.n_rows)
             if step == 1:
-                return self._row_range(start, max(start, stop))
+                indptr = self.indptr[start : max(start, stop) + 1]
+                entries = slice(indptr[0], indptr[-1])
+                return Counts(indptr - indptr[0], self.indices[entries], self.data[entries], self.n_features)
             rows = np.arange(start, stop, step)
         selected = np.arange(self.n_rows)[np.asarray(rows)]
         first = self.indptr[selected]
@@ -100,18 +102,12 @@ class Counts(NamedTuple):
             taken.indices[to], taken.data[to] = self.indices[at], self.data[at]
         return taken
 
-    def _row_range(self, first: int, last: int) -> "Counts":
-        """Return the rows from `first` to `last - 1` as a view."""
-        start, stop = self.indptr[first], self.indptr[last]
-        indptr = self.indptr[first : last + 1] - start
-        return Counts(indptr, self.indices[start:stop], self.data[start:stop], self.n_features)
-
     def group_sums(self, groups: NDArray[np.integer[Any]], n_groups: int) -> NDArray[np.float64]:
         """Return the sum of the rows of each group, shape (n_groups, n_features); groups: (n_rows,)."""
         sums = np.zeros((n_groups, self.n_features))
         # SciPy converts the entries to doubles: limit how many at a time to the size of the result.
         for first, last in _row_blocks(self.indptr, max(_CHUNK, sums.size)):
-            block = self._row_range(first, last)
+            block = self.take(slice(first, last))
             members = sparse.csr_array(
                 (np.ones(block.n_rows), (groups[first:last], np.arange(block.n_rows))), shape=(n_groups, block.n_rows)
             )
@@ -199,8 +195,8 @@ def as_counts(X: Any, *, name: str = "X", empty_rows: Literal["error", "allow"] 
     """
     matrix = _as_matrix(X, name)
     counts = _from_sparse(matrix, name) if sparse.issparse(matrix) else _from_dense(matrix, name)
-    if empty_rows == "error":
-        _check_no_empty_rows(counts, name)
+    if empty_rows == "error" and not np.diff(counts.indptr).all():
+        raise _empty_rows_error(counts, name)
     return counts
 
 
@@ -227,7 +223,7 @@ def transposition_hint(counts: Counts) -> str | None:
     Features (words, genes, species) have very uneven totals; observations have fairly even ones, and none is empty.
     The hint requires all of the following: there are at least 10 columns and more rows than columns, no column is
     empty, and the coefficient of variation of the totals of nonempty rows exceeds 1 and is more than three times
-    that of the column totals. A few empty rows alone prove nothing: pruning a vocabulary leaves some.
+    that of the column totals. A few empty rows alone mean nothing: pruning a vocabulary leaves some.
     """
     if not 10 <= counts.n_features < counts.n_rows:
         return None
@@ -260,50 +256,64 @@ def _row_blocks(indptr: NDArray[np.int64], n_entries: int = _CHUNK) -> Iterator[
 
 
 def _as_matrix(X: Any, name: str) -> Any:
-    """Return `X` as a sparse or dense matrix of real numbers."""
-    matrix: Any = X if sparse.issparse(X) else _frame_or_array(X, name)
-    _check_no_text(matrix, name)
-    _check_shape(matrix.shape, name)
-    kind = matrix.dtype.kind
-    if kind == "c":
-        raise CountsError(f"Complex data not supported: {name} must hold counts, but its type is {matrix.dtype}.")
-    if kind == "O":
+    """Return `X` as a sparse matrix or dense array of real numbers, with at least one row and one column."""
+    matrix = X
+    if not sparse.issparse(X):
+        check_unmasked(X, name)
+        try:
+            # pandas offers `sparse` only if all columns are sparse.
+            matrix = X.sparse.to_coo() if hasattr(getattr(X, "sparse", None), "to_coo") else np.asarray(X)
+        except ValueError as error:
+            raise CountsError(
+                f"{name} cannot be read as a matrix ({error}). All rows must have the same length, and a sparse data "
+                "frame must have the fill value 0."
+            ) from error
+    if matrix.ndim != 2:
+        raise _dimensions_error(matrix, name)
+    for size, what, unit in zip(matrix.shape, ("sample", "feature"), ("row", "column"), strict=True):
+        if size == 0:
+            raise CountsError(
+                f"Found array with 0 {what}(s) (shape={matrix.shape}) while a minimum of 1 is required. "
+                f"Check the step that selected the {unit}s of {name}."
+            )
+    if matrix.shape[1] > LARGEST_COUNT:
+        raise CountsError(f"{name} has {matrix.shape[1]} columns, but at most {LARGEST_COUNT} are supported.")
+    if matrix.dtype.kind == "O":
         return _numbers(matrix, name)
-    if kind in "UST":
-        raise CountsError(
-            f"{name} must hold numbers, but its type is {matrix.dtype}. Convert digits with "
-            f"{name}.astype(float), and count words with mmpca.text.CountTexts."
-        )
-    if kind not in "biuf":
-        raise TypeError(f"{name} must hold numbers, but its type is {matrix.dtype}. Pass the counts themselves.")
+    if matrix.dtype.kind not in "biuf":
+        raise _type_error(matrix.dtype, name)
     return matrix
 
 
-def _check_no_text(matrix: Any, name: str) -> None:
-    """Raise CountsError for a path or for texts, which other functions read and count."""
-    first = matrix.ravel()[0] if isinstance(matrix, np.ndarray) and matrix.ndim < 2 and matrix.size else None
-    if not isinstance(first, str | os.PathLike):
-        return
-    found = short_repr(str(first)) if matrix.ndim == 0 else "a list of texts or paths"
-    raise CountsError(
-        f"{name} must be a matrix of counts, but it is {found}. Read a file with mmpca.io.read_counts(path).X; count "
-        "words with mmpca.text.CountTexts."
+def _dimensions_error(matrix: Any, name: str) -> CountsError:
+    """Return the error for input without two dimensions, such as a path or a list of texts."""
+    shape = matrix.shape
+    if matrix.ndim > 2:
+        return CountsError(f"Expected 2D array, but {name} has shape {shape}. Flatten it to rows and features.")
+    first = matrix.ravel()[0] if isinstance(matrix, np.ndarray) and matrix.size else None
+    if isinstance(first, str | os.PathLike):
+        found = short_repr(str(first)) if matrix.ndim == 0 else "a list of texts or paths"
+        return CountsError(
+            f"{name} must be a matrix of counts, but it is {found}. Read a file with mmpca.io.read_counts(path).X; "
+            "count words with mmpca.text.CountTexts."
+        )
+    kind = "scalar" if matrix.ndim == 0 else "1D"
+    return CountsError(
+        f"Expected 2D array, got {kind} array instead: {name} has shape {shape}. Reshape your data with "
+        "array.reshape(-1, 1) if it has a single feature, or array.reshape(1, -1) if it is a single sample."
     )
 
 
-def _frame_or_array(X: Any, name: str) -> Any:
-    """Return a data frame with sparse columns as a sparse matrix, and anything else as a dense array."""
-    check_unmasked(X, name)
-    try:
-        # pandas offers `sparse` only if all columns are sparse.
-        if hasattr(getattr(X, "sparse", None), "to_coo"):
-            return X.sparse.to_coo()
-        return np.asarray(X)
-    except ValueError as error:
-        raise CountsError(
-            f"{name} cannot be read as a matrix ({error}). All rows must have the same length, and a sparse data "
-            "frame must have the fill value 0."
-        ) from error
+def _type_error(dtype: np.dtype[Any], name: str) -> Exception:
+    """Return the error for values of a type that is not a real number."""
+    if dtype.kind == "c":
+        return CountsError(f"Complex data not supported: {name} must hold counts, but its type is {dtype}.")
+    if dtype.kind in "UST":
+        return CountsError(
+            f"{name} must hold numbers, but its type is {dtype}. Convert digits with {name}.astype(float), and count "
+            "words with mmpca.text.CountTexts."
+        )
+    return TypeError(f"{name} must hold numbers, but its type is {dtype}. Pass the counts themselves.")
 
 
 def check_unmasked(X: Any, name: str = "X") -> None:
@@ -329,26 +339,6 @@ def check_unmasked(X: Any, name: str = "X") -> None:
         row=i,
         column=v,
     )
-
-
-def _check_shape(shape: tuple[int, ...], name: str) -> None:
-    """Raise CountsError unless there are two dimensions, with at least one row and one column."""
-    if len(shape) < 2:
-        kind = "scalar" if len(shape) == 0 else "1D"
-        raise CountsError(
-            f"Expected 2D array, got {kind} array instead: {name} has shape {shape}. Reshape your data with "
-            "array.reshape(-1, 1) if it has a single feature, or array.reshape(1, -1) if it is a single sample."
-        )
-    if len(shape) > 2:
-        raise CountsError(f"Expected 2D array, but {name} has shape {shape}. Flatten it to rows and features.")
-    for size, what, unit in zip(shape, ("sample", "feature"), ("row", "column"), strict=True):
-        if size == 0:
-            raise CountsError(
-                f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required. "
-                f"Check the step that selected the {unit}s of {name}."
-            )
-    if shape[1] > LARGEST_COUNT:
-        raise CountsError(f"{name} has {shape[1]} columns, but at most {LARGEST_COUNT} are supported.")
 
 
 def _numbers(objects: NDArray[np.object_], name: str) -> NDArray[np.float64]:
@@ -387,45 +377,33 @@ def _from_dense(X: NDArray[Any], name: str) -> Counts:
         block = X[part]
         rows, columns = np.nonzero(block)
         stop = filled + rows.size
-        if not _store_counts(block[rows, columns], data[filled:stop]):
+        counts = whole_numbers(block[rows, columns])
+        if counts is None:
             sample = sparse.csr_array(X[:_N_SAMPLE_ROWS].astype(np.float64))
             raise _value_error(X, lambda position: divmod(position, n_features), sample, name)
-        indices[filled:stop] = columns
+        indices[filled:stop], data[filled:stop] = columns, counts
         indptr[1:][part] = filled + np.cumsum(np.bincount(rows, minlength=len(block)))
         filled = stop
     return Counts(indptr, indices, data, n_features)
 
 
 def _from_sparse(X: Any, name: str) -> Counts:
-    """Return the counts of a sparse matrix or array of any format."""
-    csr = _by_rows(X, name)
-    data = whole_numbers(csr.data)
-    if data is None:
-
-        def locate(position: int) -> tuple[int, int]:
-            return int(np.searchsorted(csr.indptr, position, side="right")) - 1, int(csr.indices[position])
-
-        raise _value_error(csr.data, locate, csr[:_N_SAMPLE_ROWS].astype(np.float64), name)
-    if X.dtype == np.bool_:
-        np.minimum(data, 1, out=data)  # duplicates: true and true is true
-    has_zeros = data.min(initial=1) == 0
-    # eliminate_zeros works in place, and these may be the caller's arrays.
-    csr = sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape, copy=has_zeros)
-    if has_zeros:
-        csr.eliminate_zeros()
-    indptr, indices, data = (
-        np.require(array, dtype, ["C", "A", "W", "E"])
-        for array, dtype in ((csr.indptr, np.int64), (csr.indices, np.int32), (csr.data, np.int32))
-    )
-    return Counts(indptr, indices, data, csr.shape[1])
-
-
-def _by_rows(X: Any, name: str) -> sparse.csr_array:
-    """Return a sparse matrix as CSR with sorted columns and summed duplicates, sharing arrays where possible."""
-    if X.format in ("csr", "csc"):
-        X = _checked_view(X, name)
-    elif X.format == "coo":
+    """Return the counts of a sparse matrix or array of any format, sharing its arrays where possible."""
+    is_boolean = X.dtype == np.bool_
+    if X.format == "coo":
         X = _widened(X)  # SciPy sums duplicates during the conversion to CSR
+    elif X.format in ("csr", "csc"):
+        # Check a new object on the same arrays: SciPy trims arrays and sets flags on the object that it checks, and
+        # the flags of the caller's matrix may be out of date.
+        kind = sparse.csr_array if X.format == "csr" else sparse.csc_array
+        try:
+            X = kind((X.data, X.indices, X.indptr), shape=X.shape)
+            X.check_format(full_check=True)
+        except ValueError as error:
+            raise CountsError(
+                f"{name} is not a valid {X.format.upper()} matrix: {error}. Rebuild it from rows, columns and counts "
+                "with scipy.sparse.coo_array."
+            ) from error
     csr = sparse.csr_array(X)
     if not csr.has_sorted_indices:
         csr = csr.sorted_indices()
@@ -433,24 +411,24 @@ def _by_rows(X: Any, name: str) -> sparse.csr_array:
         wide = csr.data.astype(_wide(csr.dtype))
         csr = sparse.csr_array((wide, csr.indices.copy(), csr.indptr.copy()), shape=csr.shape)
         csr.sum_duplicates()
-    return csr
+    data = whole_numbers(csr.data)
+    if data is None:
 
+        def locate(position: int) -> tuple[int, int]:
+            return int(np.searchsorted(csr.indptr, position, side="right")) - 1, int(csr.indices[position])
 
-def _checked_view(X: Any, name: str) -> Any:
-    """Return a new CSR or CSC object on the arrays of `X` after checking its indices.
-
-    SciPy's checks trim arrays and set flags on the object they look at, and flags of `X` may be out of date.
-    """
-    kind = sparse.csr_array if X.format == "csr" else sparse.csc_array
-    try:
-        view = kind((X.data, X.indices, X.indptr), shape=X.shape)
-        view.check_format(full_check=True)
-    except ValueError as error:
-        raise CountsError(
-            f"{name} is not a valid {X.format.upper()} matrix: {error}. Rebuild it from rows, columns and counts "
-            "with scipy.sparse.coo_array."
-        ) from error
-    return view
+        raise _value_error(csr.data, locate, csr[:_N_SAMPLE_ROWS].astype(np.float64), name)
+    if is_boolean:
+        np.minimum(data, 1, out=data)  # duplicates combine by "or"
+    csr.data = data
+    if data.min(initial=1) == 0:
+        csr = csr.copy()  # eliminate_zeros works in place, and these may be the caller's arrays
+        csr.eliminate_zeros()
+    indptr, indices, data = (
+        np.require(array, dtype, ["C", "A", "W", "E"])
+        for array, dtype in ((csr.indptr, np.int64), (csr.indices, np.int32), (csr.data, np.int32))
+    )
+    return Counts(indptr, indices, data, csr.shape[1])
 
 
 def _widened(coo: Any) -> Any:
@@ -460,7 +438,7 @@ def _widened(coo: Any) -> Any:
     if overflowing.size == 0:
         data = data.astype(_wide(data.dtype), copy=False)
     else:
-        # An error in any case: keep the first such entry for the message.
+        # This is an error in any case; keep the first such entry for the message.
         first = overflowing[np.lexsort((columns[overflowing], rows[overflowing]))[:1]]
         data, rows, columns = data[first], rows[first], columns[first]
     return sparse.coo_array((data, (rows, columns)), shape=coo.shape)
@@ -482,20 +460,17 @@ def _overflowing(data: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def whole_numbers(values: NDArray[Any]) -> NDArray[np.int32] | None:
-    """Return real numbers as int32 without copying if possible, or None if one of them is not a count; (n,)."""
+    """Return real numbers as int32, without a copy if possible, or None if one of them is not a count; (n,)."""
     if values.dtype == np.int32:
         return values if values.min(initial=0) >= 0 else None
-    data = np.empty(values.size, dtype=np.int32)
-    is_valid = all(_store_counts(values[part], data[part]) for part in _chunks(values.size))
-    return data if is_valid else None
-
-
-def _store_counts(values: NDArray[Any], out: NDArray[np.int32]) -> bool:
-    """Write values to `out`, in place; return True if all of them are counts."""
-    with np.errstate(invalid="ignore"):
-        np.copyto(out, values, casting="unsafe")
-    # The cast changes NaN, infinity, fractions and numbers beyond 2**31 - 1.
-    return bool((out == values).all() and out.min(initial=0) >= 0)
+    counts = np.empty(values.size, dtype=np.int32)
+    for part in _chunks(values.size):
+        with np.errstate(invalid="ignore"):
+            np.copyto(counts[part], values[part], casting="unsafe")
+        # The cast changes NaN, infinity, fractions and numbers beyond 2**31 - 1.
+        if not (counts[part] == values[part]).all() or counts[part].min() < 0:
+            return None
+    return counts
 
 
 def _is_fraction(values: Any) -> Any:
@@ -597,15 +572,13 @@ def _all_equal(totals: NDArray[Any]) -> bool:
     return bool(filled.size > 1 and np.ptp(filled) <= 1e-3 * filled.max())
 
 
-def _check_no_empty_rows(counts: Counts, name: str) -> None:
-    """Raise CountsError if a row has no counts."""
+def _empty_rows_error(counts: Counts, name: str) -> CountsError:
+    """Return the error for rows without counts."""
     empty = np.flatnonzero(np.diff(counts.indptr) == 0)
-    if empty.size == 0:
-        return
     shown = ", ".join(map(str, empty[:5])) + (", ..." if empty.size > 5 else "")
     what = "1 empty row" if empty.size == 1 else f"{empty.size} empty rows"
     hint = transposition_hint(counts)
-    raise CountsError(
+    return CountsError(
         f"{name} has {what} (n_samples = {counts.n_rows}, n_features = {counts.n_features}): {shown}. A row "
         f"without counts belongs to no cluster: drop such rows with {name} = {name}[numpy.asarray({name}.sum("
         f"axis=1)).ravel() > 0].{' ' + hint if hint else ''}",
