@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-PACE_SECONDS, PACE_SHARE = 1.0, 0.02  # of a stage, before its pace says anything about the time left
+PACE_SECONDS, PACE_SHARE = 1.0, 0.02  # of a stage that must have passed before the time left is estimated
 
 logger = logging.getLogger("mmpca")
 
@@ -23,11 +23,11 @@ class Progress(NamedTuple):
     stage : str
         Name of the running stage, such as "topics" or "search"; "done" at the end.
     text : str
-        Description of the current work for users.
+        Description of the current work, for users.
     n_done, n_steps : float
-        Finished steps of the stage, and the total; `n_steps` is 0 if the total is unknown.
+        Number of finished steps of the stage, and of all its steps; `n_steps` is 0 if that is unknown.
     seconds_left : float or None
-        Time left in the stage at its current pace; None until there is enough to estimate it.
+        Time left in the stage at its current pace; None while it is too early to tell.
     start, epoch : int
         Number of the start and of its epoch, both from 1; 0 outside a search.
     n_moves : int
@@ -59,7 +59,7 @@ class Monitor:
     """Reports progress to a callback and a log, and remembers a request to stop.
 
     The parts of a computation call :meth:`begin` and :meth:`step`, and check :attr:`is_stopped` where they can stop.
-    A pickled copy reports nothing: there is no one to report to in another process.
+    A pickled copy reports nothing, because the callback stays in this process.
 
     Parameters
     ----------
@@ -71,6 +71,11 @@ class Monitor:
         Called with the labels after each epoch over all rows.
     clock : callable
         Returns seconds.
+
+    Attributes
+    ----------
+    is_stopped : bool
+        Whether the computation should stop at the next opportunity.
 
     Examples
     --------
@@ -90,9 +95,8 @@ class Monitor:
         checkpoint: Callable[[NDArray[Any]], object] | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self.verbose, self.checkpoint = verbose, checkpoint
+        self.verbose, self.checkpoint, self.is_stopped = verbose, checkpoint, False
         self._callback, self._clock, self._lock = callback, clock, Lock()
-        self._stop = Event()
         self._stage, self._text, self._n_done, self._n_steps, self._began = "", "", 0.0, 0.0, 0.0
         if verbose:
             _show_log()
@@ -100,72 +104,45 @@ class Monitor:
     def __reduce__(self) -> tuple[Any, ...]:
         return Monitor, ()
 
-    # --- interruption -------------------------------------------------------------------------------------------
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether the computation should stop at the next opportunity."""
-        return self._stop.is_set()
-
     def stop(self) -> None:
         """Ask the computation to stop."""
-        self._stop.set()
-
-    # --- progress -----------------------------------------------------------------------------------------------
+        self.is_stopped = True
 
     def begin(self, stage: str, text: str, n_steps: float = 0) -> None:
         """Begin a stage; `n_steps` is 0 if the number of steps is unknown."""
         with self._lock:
             self._stage, self._text, self._n_done, self._n_steps = stage, text, 0.0, n_steps
-            self._began = self._clock() if self._callback is not None else 0.0
+            self._began = self._clock()
             self._report(Progress(stage, text, 0.0, n_steps))
 
-    def step(self, n_steps: float = 1, text: str | None = None) -> None:
-        """Report that `n_steps` more steps are finished, and optionally what comes next."""
+    def step(self, n_steps: float = 1, text: str | None = None, **search: Any) -> None:
+        """Report that `n_steps` more steps are finished.
+
+        Parameters
+        ----------
+        n_steps : float
+        text : str, optional
+            What comes next.
+        **search : int or float
+            Attributes of :class:`Progress` that describe a search: `start`, `epoch`, `n_moves`, `bound`.
+        """
         with self._lock:
             self._n_done += n_steps
             self._text = self._text if text is None else text
-            self._report(self._progress())
-
-    def report_block(self, search: History) -> bool:
-        """Report the state of a search after a block of rows; return True if it should stop."""
-        if self._callback is None:
-            return self.is_stopped
-        bound, epoch = search.bounds[-1] if search.bounds else None, search.n_epochs + 1
-        name = f"start {search.start}" if search.start else "all rows"
-        text = f"{name}, epoch {epoch}, {search.n_moves_now:,} moves"
-        text += "" if bound is None else f", bound {bound:,.1f}"
-        with self._lock:
-            self._text = text
-            progress = self._progress()
-            self._report(progress._replace(start=search.start, epoch=epoch, n_moves=search.n_moves_now, bound=bound))
-        return self.is_stopped
-
-    def report_epoch(self, search: History, labels: NDArray[Any]) -> None:
-        """Log an epoch, and keep the labels of a search over all rows."""
-        if self.verbose >= 2:
-            logger.info("start %d, epoch %d: %d moves", search.start, search.n_epochs, search.n_moves[-1])
-        if self.checkpoint is not None and search.start == 0:
-            self.checkpoint(labels)
+            elapsed, left = self._clock() - self._began, None
+            if self._n_steps and elapsed >= PACE_SECONDS and self._n_done >= PACE_SHARE * self._n_steps:
+                left = elapsed * max(0.0, self._n_steps - self._n_done) / self._n_done
+            self._report(Progress(self._stage, self._text, self._n_done, self._n_steps, left, **search))
 
     def end(self) -> None:
         """Report that the whole computation is finished."""
         with self._lock:
             self._report(Progress("done", "done", 1, 1, 0.0))
 
-    def _progress(self) -> Progress:
-        """Return the progress of the running stage; the lock is held."""
-        if self._callback is None:
-            return Progress(self._stage, self._text)
-        elapsed, left = self._clock() - self._began, None
-        if self._n_steps and elapsed >= PACE_SECONDS and self._n_done >= PACE_SHARE * self._n_steps:
-            left = elapsed * max(0.0, self._n_steps - self._n_done) / self._n_done
-        return Progress(self._stage, self._text, self._n_done, self._n_steps, left)
-
     def _report(self, progress: Progress) -> None:
-        """Call the callback; the lock is held, so that reports arrive in order."""
+        """Call the callback; the lock is held, so reports arrive in order."""
         if self._callback is not None and self._callback(progress):
-            self._stop.set()
+            self.is_stopped = True
 
 
 def _show_log() -> None:
@@ -223,15 +200,22 @@ class History:
         return len(self.n_moves)
 
     def block_done(self, n_rows: int, n_moves: int) -> None:
-        """Report a block of visited rows; stop if the callback asks for it."""
+        """Report a block of visited rows; the search is interrupted if the callback asks for it."""
         self.n_done += n_rows
         self.n_moves_now += n_moves
+        bound, epoch = self.bounds[-1] if self.bounds else None, self.n_epochs + 1
+        text = f"start {self.start}" if self.start else "all rows"
+        text += f", epoch {epoch}, {self.n_moves_now:,} moves" + ("" if bound is None else f", bound {bound:,.1f}")
+        self.monitor.step(0, text, start=self.start, epoch=epoch, n_moves=self.n_moves_now, bound=bound)
         is_canceled = self._cancel is not None and self._cancel.is_set()
-        self.interrupted |= self.monitor.report_block(self) or is_canceled
+        self.interrupted |= self.monitor.is_stopped or is_canceled
 
     def end_epoch(self, bound: float, labels: NDArray[Any]) -> None:
-        """Record the bound after an epoch and the number of its moves."""
+        """Record the bound and the number of moves of an epoch; log them, and save the labels of all rows."""
         self.bounds.append(bound)
         self.n_moves.append(self.n_moves_now)
         self.n_done, self.n_moves_now = 0, 0
-        self.monitor.report_epoch(self, labels)
+        if self.monitor.verbose >= 2:
+            logger.info("start %d, epoch %d: %d moves", self.start, self.n_epochs, self.n_moves[-1])
+        if self.monitor.checkpoint is not None and self.start == 0:
+            self.monitor.checkpoint(labels)
