@@ -17,7 +17,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from mmpca import kernels
 from mmpca.backend import LocalRows, RowBackend, Rows, Threads, map_rows
@@ -87,7 +87,9 @@ def overdispersion(
     by_row = map_rows(backend, row_deviations, every, labels, shared=(profiles, concentration))
     deviations = np.bincount(labels, by_row, n_clusters)
     ratios = np.divide(deviations, variance, out=np.zeros(n_clusters), where=varies)
-    return Dispersion(float(_quotient(ratios.sum(), freedom.sum())), _quotient(ratios, freedom))
+    observed, expected = (np.append(by_cluster, by_cluster.sum()) for by_cluster in (ratios, freedom))  # all rows last
+    index = np.divide(observed, expected, out=np.full(n_clusters + 1, np.nan), where=expected > 0)
+    return Dispersion(float(index[-1]), index[:-1])
 
 
 def advice(overall: float, *, stabilize: str | None) -> str | None:
@@ -116,10 +118,3 @@ def row_deviations(
     deviations = np.empty(len(rows))
     threads.for_rows(partial(kernels.row_deviations, block, profiles, concentration), rows, labels, deviations)
     return deviations
-
-
-def _quotient(numerator: ArrayLike, denominator: ArrayLike) -> Array:
-    """Divide elementwise; NaN where the denominator is not positive."""
-    return np.divide(
-        numerator, denominator, out=np.full(np.shape(numerator), np.nan), where=np.asarray(denominator) > 0
-    )
