@@ -20,7 +20,7 @@ from mmpca.counts import Counts, as_counts, check_unmasked, square_root, transpo
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning, warn
 from mmpca.model import explanation, files, prediction
 from mmpca.model.checkpoints import Checkpoint
-from mmpca.model.dispersion import Dispersion, advice, overdispersion
+from mmpca.model.dispersion import advice, overdispersion
 from mmpca.model.rules import RULES, SUM_TOLERANCE
 from mmpca.model.starts import SAMPLED_ROWS, Outcome, Start, StartReport, best_of, plan_starts, search_from_starts
 from mmpca.monitor import Callback, Monitor, logger
@@ -222,7 +222,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         -------
         self
         """
-        # Another instance checks the data, so that an error leaves this model unchanged.
+        # A copy checks the data, so that an error leaves this model unchanged.
         checked = type(self)(**self.get_params(deep=False))
         rows = checked.checked_counts(X)
         return self.fit_rows(LocalRows(rows), attributes=vars(checked), callback=callback, checkpoint=checkpoint)
@@ -255,20 +255,29 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         """
         self._check_sizes(backend)
         topics_seed, search_seed = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31)).spawn(2)
-        starts, options = self._plan_search(backend, search_seed)
+        starts, patience = plan_starts(
+            self.start,
+            self.n_init,
+            n_clusters=self.n_clusters,
+            n_topics=self.n_topics,
+            shape=(backend.n_rows, backend.n_features),
+            seed=search_seed,
+        )
+        options = engine.SearchOptions(
+            n_clusters=self.n_clusters,
+            alpha=float(self.topic_prior),
+            algorithm=self.algorithm,
+            max_epochs=self.max_epochs,
+            tol=float(self.tol),
+            patience=patience,
+        )
         saved = None if checkpoint is None else Checkpoint.of_fit(checkpoint, self.get_params(deep=False), backend)
         monitor = Monitor(callback, verbose=self.verbose, checkpoint=None if saved is None else saved.save_labels)
-        n_threads = effective_n_jobs(self.n_jobs)
+        n_threads, every = effective_n_jobs(self.n_jobs), np.arange(backend.n_rows)
         with one_blas_thread(), open_threads(n_threads) as threads:
             backend = backend.with_threads(threads)
-            # Topics: beta, from an LDA of the rows or from an earlier fit that was interrupted.
-            beta = None if saved is None else saved.beta
-            if beta is None:
-                beta = self._learn_topics(backend, np.random.default_rng(topics_seed), n_threads, monitor)
-                if monitor.is_stopped:  # a later fit must not resume from unfinished topics
-                    monitor.checkpoint = None
-                elif saved is not None:
-                    saved.save_topics(beta)
+            # Topics: beta, from an LDA of the rows or from an interrupted fit.
+            beta = self._learn_topics(backend, np.random.default_rng(topics_seed), n_threads, monitor, saved)
             if saved is not None and saved.labels is not None:
                 starts = [Start("checkpoint", starts[0].seed, saved.labels)]
             # Search: labels that maximize the bound under these topics, from all starts.
@@ -282,51 +291,88 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
                 monitor=monitor,
                 sample_size=sample_size,
             )
-            # Bounds of starts on a sample are not comparable with that of all rows, which comes last.
+            # Bounds of starts on a sample are not comparable with the bound of all rows, which comes last.
             best = best_of([outcome for outcome in outcomes if len(outcome.labels) == backend.n_rows])
             # Refit: topics and topic shares that maximize the bound under these labels.
-            counts = backend.map_reduce(group_sums, np.arange(backend.n_rows), best.labels, shared=(self.n_clusters,))
+            counts = backend.map_reduce(group_sums, every, best.labels, shared=(self.n_clusters,))  # (Q, V)
             components, gamma, refit_bound = self._refit(best, counts, threads, monitor)
-            # How well the model fits: variance within clusters against what it expects.
+            # Fit of the model: the variance within clusters, compared with what the model expects.
             monitor.begin("dispersion", "measuring overdispersion")
             theta = gamma / gamma.sum(axis=1, keepdims=True)
             dispersion = overdispersion(backend, best.labels, topics=components, cluster_topics=theta)
+        # Only now does the model change: an error above leaves an earlier fit as it was.
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         self.__dict__.update(attributes)
         self.components_, self.cluster_topic_params_, self.cluster_topics_ = components, gamma, theta
         self.cluster_counts_, self.refit_bound_ = counts, refit_bound
-        self._set_search_results(best, outcomes, dispersion)
+        self.overdispersion_, self.cluster_overdispersion_ = dispersion
+        self._set_search_results(best, outcomes)
         monitor.end()
-        self._warn(monitor.is_stopped, len(outcomes))
+        if monitor.is_stopped:
+            warn(
+                f"The fit was interrupted after {len(outcomes)} starts had begun. The model holds the best state found "
+                "so far; converged_ says whether it is a maximum.",
+                InterruptedSearchWarning,
+            )
+        if (message := advice(self.overdispersion_, stabilize=self.stabilize)) is not None:
+            warn(message, OverdispersionWarning)
         return self
 
-    def _plan_search(
-        self, backend: RowBackend, seed: np.random.SeedSequence
-    ) -> tuple[list[Start], engine.SearchOptions]:
-        """Return the starts to try, and the options that their searches share."""
-        shape, sizes = (backend.n_rows, backend.n_features), {"n_clusters": self.n_clusters, "n_topics": self.n_topics}
-        starts, patience = plan_starts(self.start, self.n_init, **sizes, shape=shape, seed=seed)
-        options = engine.SearchOptions(
-            n_clusters=self.n_clusters,
-            alpha=float(self.topic_prior),
-            algorithm=self.algorithm,
-            max_epochs=self.max_epochs,
-            tol=float(self.tol),
-            patience=patience,
-        )
-        return starts, options
+    def _learn_topics(
+        self,
+        backend: RowBackend,
+        rng: np.random.Generator,
+        n_threads: int,
+        monitor: Monitor,
+        saved: Checkpoint | None,
+    ) -> Array:
+        """Return the topics that the search uses, (K, V): those of a checkpoint, or new ones, which are saved there."""
+        if saved is not None and saved.beta is not None:
+            return saved.beta
+        if isinstance(self.topics, str) and self.topics == "lda":
+            beta = fit_lda(backend, self.n_topics, rng=rng, n_threads=n_threads, monitor=monitor).beta
+        else:
+            totals = backend.map_reduce(column_totals, np.arange(backend.n_rows))  # (V,)
+            if isinstance(self.topics, str):  # "random"
+                beta = np.zeros((self.n_topics, backend.n_features))
+                beta[:, totals > 0] = rng.dirichlet(np.ones((totals > 0).sum()), self.n_topics)
+            else:
+                beta = check_topics(self.topics, self.n_topics, totals)
+        if monitor.is_stopped:  # a later fit must not resume from unfinished topics
+            monitor.checkpoint = None
+        elif saved is not None:
+            saved.save_topics(beta)
+        return beta
 
     def _refit(self, best: Outcome, counts: Array, threads: Threads, monitor: Monitor) -> tuple[Array, Array, float]:
-        """Return topics, gamma and their bound, re-estimated on the final clusters if asked for."""
+        """Return topics, gamma and their bound, re-estimated on the final clusters unless `refit_topics` is False."""
         if not self.refit_topics or self.algorithm == "vbem":
             return best.beta, best.gamma, best.bound
-        state = self._state(counts, best.labels, best.beta, best.gamma)
+        sizes = np.bincount(best.labels, minlength=len(counts))
+        state = engine.from_sums(counts, sizes, beta=best.beta, alpha=float(self.topic_prior), gamma=best.gamma)
         try:
             components, gamma, bound = engine.refit_topics(state, threads=threads, monitor=monitor)
         except KeyboardInterrupt:  # keep what the search has found
             monitor.stop()
             return best.beta, best.gamma, best.bound
         return components, gamma, max(bound, best.bound)  # rounding
+
+    def _set_search_results(self, best: Outcome, outcomes: list[Outcome]) -> None:
+        """Set the fitted attributes that describe the search."""
+        n_samples, n_present = len(best.labels), int((self.cluster_counts_.sum(axis=0) > 0).sum())
+        sizes = {"n_clusters": self.n_clusters, "n_topics": self.n_topics, "n_samples": n_samples}
+        self.labels_, self.weights_ = best.labels, best.weights
+        self.topic_prior_, self.stabilize_ = float(self.topic_prior), self.stabilize
+        self.bound_ = best.bound
+        self.icl_ = engine.icl(best.bound, **sizes, n_features=n_present)
+        self.bound_history_ = np.array(best.history.bounds)
+        self.n_epochs_, self.converged_ = best.history.n_epochs, best.history.converged
+        self.starts_ = [outcome.report() for outcome in outcomes]
+        self._mean_length = float(self.cluster_counts_.sum() / n_samples)
+        if self.verbose:
+            for number, start in enumerate(self.starts_, start=1):
+                message = "start %d (%s): bound %.3f after %d epochs"
+                logger.info(message, number, start.kind, start.bound, start.n_epochs)
 
     def checked_counts(self, X: Any) -> Counts:
         """Return X as valid counts for this model, square roots with `stabilize`; raise an error otherwise."""
@@ -359,51 +405,6 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             f"n_topics={self.n_topics} topics need at least as many features, but n_features = {backend.n_features}. "
             f"Lower n_topics or provide more features. {hint or ''}".rstrip()
         )
-
-    def _learn_topics(self, backend: RowBackend, rng: np.random.Generator, n_threads: int, monitor: Monitor) -> Array:
-        """Return the topics that the search uses, (K, V)."""
-        if isinstance(self.topics, str) and self.topics == "lda":
-            return fit_lda(backend, self.n_topics, rng=rng, n_threads=n_threads, monitor=monitor).beta
-        totals = backend.map_reduce(column_totals, np.arange(backend.n_rows))
-        if not isinstance(self.topics, str):
-            return check_topics(self.topics, self.n_topics, totals)
-        beta = np.zeros((self.n_topics, backend.n_features))
-        beta[:, totals > 0] = rng.dirichlet(np.ones((totals > 0).sum()), self.n_topics)
-        return beta
-
-    def _state(self, counts: Array, labels: NDArray[np.int32], beta: Array, gamma: Array) -> engine.State:
-        """Return the state of clusters with these sums."""
-        sizes = np.bincount(labels, minlength=len(counts))
-        return engine.from_sums(counts, sizes, beta=beta, alpha=float(self.topic_prior), gamma=gamma)
-
-    def _set_search_results(self, best: Outcome, outcomes: list[Outcome], dispersion: Dispersion) -> None:
-        """Set the fitted attributes that describe the search."""
-        n_samples, n_present = len(best.labels), int((self.cluster_counts_.sum(axis=0) > 0).sum())
-        sizes = {"n_clusters": self.n_clusters, "n_topics": self.n_topics, "n_samples": n_samples}
-        self.labels_, self.weights_ = best.labels, best.weights
-        self.topic_prior_, self.stabilize_ = float(self.topic_prior), self.stabilize
-        self.bound_ = best.bound
-        self.icl_ = engine.icl(best.bound, **sizes, n_features=n_present)
-        self.bound_history_ = np.array(best.history.bounds)
-        self.n_epochs_, self.converged_ = best.history.n_epochs, best.history.converged
-        self.starts_ = [outcome.report() for outcome in outcomes]
-        self.overdispersion_, self.cluster_overdispersion_ = dispersion
-        self._mean_length = float(self.cluster_counts_.sum() / n_samples)
-        if self.verbose:
-            for number, start in enumerate(self.starts_, start=1):
-                message = "start %d (%s): bound %.3f after %d epochs"
-                logger.info(message, number, start.kind, start.bound, start.n_epochs)
-
-    def _warn(self, is_interrupted: bool, n_starts: int) -> None:
-        """Warn about an interruption, and about data that the model does not fit."""
-        if is_interrupted:
-            warn(
-                f"The fit was interrupted after {n_starts} starts had begun. The model holds the best state found so "
-                "far; converged_ says whether it is a maximum.",
-                InterruptedSearchWarning,
-            )
-        if (message := advice(self.overdispersion_, stabilize=self.stabilize)) is not None:
-            warn(message, OverdispersionWarning)
 
     # --- using the fit ------------------------------------------------------------------------------------------
 
