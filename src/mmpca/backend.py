@@ -1,6 +1,6 @@
 """Rows in blocks, and a small MapReduce that sends functions to them.
 
-The search needs the rows for only a few things: proposing moves, summing by cluster, looking at some rows together.
+The search needs the rows for only a few things: proposing moves, summing by cluster, and working on some rows together.
 Each is a function of a block of rows. A backend knows where the blocks are (:class:`LocalRows` in this process,
 :class:`mmpca.distributed.DaskRows` on workers) and calls the function there. Results never depend on how the rows are
 divided, nor on the number of threads: blocks are fixed, and sums that cross them are exact in any order.
@@ -24,9 +24,9 @@ from mmpca.counts import Counts
 Rows = NDArray[np.int64]
 T = TypeVar("T")
 
-ROWS_PER_TASK = 256  # rows a thread evaluates at a time
+ROWS_PER_TASK = 256  # rows that a thread evaluates at a time
 MAX_SLICES = 8  # slices of rows with their own partial sums; more threads than this do not help
-MIN_SLICE_ENTRIES = 2**14  # below this, a slice is not worth its partial sums
+MIN_SLICE_ENTRIES = 2**14  # a smaller slice is not worth its partial sums
 EXACT_BITS = 52  # whole numbers below 2**52 are summed exactly in any order
 
 
@@ -37,7 +37,7 @@ class Threads:
     """Calls functions in the threads of a pool, or one after another without a pool.
 
     Work is cut by position alone, so the number of threads never changes a result. A function called here must not use
-    the same threads again: they would wait for each other forever.
+    the same threads again, or they would deadlock.
     """
 
     def __init__(self, pool: Executor | None = None) -> None:
@@ -50,7 +50,7 @@ class Threads:
         futures = [self._pool.submit(call, item) for item in items]
         try:
             return [future.result() for future in futures]
-        except BaseException:  # including Ctrl-C: nothing may continue while a thread still writes
+        except BaseException:  # including Ctrl-C: raise it only when no thread is writing any more
             for future in futures:
                 future.cancel()
             wait(futures)
@@ -115,7 +115,7 @@ class _BlasLimit:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Limit BLAS to one thread inside a ``with`` block: the number of threads would change the order of sums."""
+        """Limit BLAS to one thread inside a ``with`` block, so that sums are always added in the same order."""
         with self.lock:
             if self.n_inside == 0:
                 self.limits = threadpool_limits(1, user_api="blas")
@@ -136,7 +136,7 @@ one_blas_thread = _BlasLimit().held
 
 
 def n_slices(n_entries: int, n_features: int) -> int:
-    """Return how many slices to sum separately, so that partial sums take less memory than the entries."""
+    """Return the number of slices to sum separately; their partial sums take less memory than the entries."""
     return int(np.clip(n_entries // max(MIN_SLICE_ENTRIES, 4 * n_features), 1, MAX_SLICES))
 
 
@@ -153,7 +153,7 @@ def even_slices(ends: NDArray[np.int64], n_wanted: int) -> list[slice]:
 
 
 def slices_of(block: Counts, rows: Rows) -> list[slice]:
-    """Return slices of `rows`, some rows of a block, large enough for their own partial sums."""
+    """Cut `rows`, some rows of a block, into slices that are large enough for their own partial sums."""
     ends = np.concatenate([[0], np.cumsum(block.indptr[rows + 1] - block.indptr[rows])])
     return even_slices(ends, n_slices(int(ends[-1]), block.n_features))
 
@@ -243,7 +243,7 @@ class LocalRows:
 
     def map(self, call: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call the function for each task, in threads."""
-        return self.threads.map(lambda task: call(select(self.rows, task[0]), *task[1:]), tasks)
+        return list(self.threads.imap(lambda task: call(select(self.rows, task[0]), *task[1:]), tasks))
 
     def take(self, rows: Rows) -> Counts:
         """Return some rows, copied unless all of them are wanted."""
@@ -257,7 +257,7 @@ class LocalRows:
 def map_rows(
     backend: RowBackend, call: Callable[..., Any], rows: Rows, *aligned: NDArray[Any], shared: Sequence[Any] = ()
 ) -> Any:
-    """Map a function that returns one entry per row, and return the entries in the order of the rows."""
+    """Map a function that returns one entry per row over the blocks; return the entries in the order of `rows`."""
     results = backend.map_blocks(call, rows, *aligned, shared=shared)
     joined = np.empty((len(rows), *results[0][1].shape[1:]), results[0][1].dtype)
     for positions, result in results:

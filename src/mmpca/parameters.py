@@ -11,7 +11,7 @@ import numpy as np
 
 
 class Rule(NamedTuple):
-    """A condition on a parameter, and the words for it: "... must be <expected>"."""
+    """A condition on a parameter, and its description, which completes "... must be"."""
 
     holds: Callable[[Any], bool]
     expected: str
@@ -71,7 +71,7 @@ N_JOBS = Rule(
     lambda value: value is None or (is_integer(value, -(2**31)) and value != 0), "None or a whole number other than 0"
 )
 VERBOSE = Rule(lambda value: isinstance(value, bool) or is_integer(value, 0), "a whole number of at least 0")
-PRIOR = real(1e-6, 1e8)  # beyond these, a prior is lost in rounding
+PRIOR = real(1e-6, 1e8)  # outside these limits, a prior is lost in rounding
 
 
 def check_parameters(parameters: Mapping[str, Any], rules: Mapping[str, Rule]) -> None:

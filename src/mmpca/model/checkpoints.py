@@ -29,7 +29,7 @@ DECISIVE = (
     "n_clusters", "n_topics", "topics", "topic_prior", "start", "n_init", "algorithm", "stabilize", "tol",
     "random_state",
 )  # fmt: skip
-FIRST_FEATURE = np.uint64(2**63)  # numbers features far away from rows
+FIRST_FEATURE = np.uint64(2**63)  # number of the first feature, beyond those of all rows
 
 
 class Checkpoint:
@@ -56,7 +56,7 @@ class Checkpoint:
 
     @classmethod
     def of_fit(cls, path: str | os.PathLike[str], parameters: Mapping[str, Any], backend: RowBackend) -> Self:
-        """Open the checkpoint of a fit; how the fit is run, such as the number of threads, does not matter."""
+        """Open the checkpoint of a fit; parameters that do not change results, such as `n_jobs`, may differ."""
         identity = {name: plain_value(parameters[name]) for name in DECISIVE}
         every = np.arange(backend.n_rows)
         digest = backend.map_reduce(row_digest, every, every)[0]
@@ -107,7 +107,7 @@ class Checkpoint:
         )
 
     def _check_contents(self, totals: NDArray[Any]) -> None:
-        """Raise StoreError unless topics and labels are possible for rows with these totals of the features, (V,)."""
+        """Raise StoreError if topics and labels are impossible for rows with these feature totals, (V,)."""
         beta, labels, sizes = self.beta, self.labels, self.identity
         assert beta is not None
         if beta.dtype != np.float64 or beta.shape != (sizes["n_topics"], sizes["n_features"]):
@@ -167,7 +167,7 @@ def plain_value(parameter: Any) -> Any:
         state = json.dumps(parameter.get_state(legacy=False), default=lambda value: value.tolist())
         return f"a RandomState with digest {_digest(state.encode())}"
     values = np.asarray(parameter)
-    # Labels become whole numbers and topics doubles, so their types do not matter; other values raise errors later.
+    # Types do not matter: labels are converted to whole numbers, topics to doubles; other values raise errors later.
     is_number = values.dtype.kind in "biuf"
     content = values.astype(np.float64).tobytes() if is_number else repr(values.tolist()).encode()
     return f"an array of shape {values.shape} with digest {_digest(content)}"
@@ -181,8 +181,8 @@ def row_digest(block: Counts, rows: Rows, numbers: Rows, threads: Threads) -> Wo
     r"""Return :math:`\sum_i a_i \sum_v x_{iv} b_v` modulo 2**64 over some rows of a block, shape (1,).
 
     The words a and b belong to the numbers of the rows and to the features. The sums of blocks add up to that of all
-    rows, in any order and division; other rows, or the same rows in another order, have another sum, up to a chance of
-    about 2**-58.
+    rows, however the rows are divided. Other rows, or the same rows in another order, have a different sum, except with
+    a probability of about 2**-58.
     """
     of_features = _words(FIRST_FEATURE + np.arange(block.n_features, dtype=np.uint64))  # (V,)
     of_rows = _words(numbers.astype(np.uint64))  # (n,)

@@ -40,14 +40,14 @@ Labels = NDArray[np.int32]
 Verdict = Literal["clear", "likely", "borderline"]
 
 CLEAR, LIKELY = 0.99, 0.75  # least probability, tempered by overdispersion, for each verdict
-NOT_FITTED = -1  # the label of rows that are not among the fitted ones
+NOT_FITTED = -1  # label of rows that were not fitted
 
 
 # --- results ----------------------------------------------------------------------------------------------------
 
 
 class Evidence(NamedTuple):
-    """The evidence of one feature of a row; positive numbers favor the cluster over the runner-up.
+    """Evidence from one feature of a row; positive numbers favor the cluster over the runner-up.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ def check_labels(labels: ArrayLike, n_rows: int, n_clusters: int) -> NDArray[np.
 
 
 def fitted_labels(counts: Counts, model: MMPCA) -> Labels:
-    """Return the labels that the rows have in the fit, (N,); all are `NOT_FITTED` if X is not the fitted matrix.
+    """Return the fitted labels of the rows, (N,); all are `NOT_FITTED` if X is not the fitted matrix.
 
     The model does not keep its rows. X is taken for the fitted matrix if it has as many non-empty rows and the labels
     give the same sums in every cluster.

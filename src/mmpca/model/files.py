@@ -38,7 +38,7 @@ MANIFEST = "manifest.json"
 PARAMETER_PREFIX = "parameter-"  # names of arrays that are parameters, not fitted attributes
 MAX_MANIFEST_BYTES = 64 * 2**20  # room for five million feature names
 MAX_MEMBERS = 64
-MAX_DIGITS = 300  # of a whole number, which a double can hold as well
+MAX_DIGITS = 300  # of a whole number; more would not fit a double
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 
 Manifest = dict[str, Any]
@@ -69,7 +69,7 @@ def _is_variance_ratio(array: NDArray[Any]) -> bool:
 _DISTRIBUTIONS = (_is_distribution, "probabilities that sum to one")
 _FINITE = (lambda array: bool(np.isfinite(array).all()), "finite numbers")
 _POSITIVE = (lambda array: bool(((array > 0) & (array < np.inf)).all()), "positive numbers")
-_LABELS = (lambda array: bool((array >= 0).all()), "numbers of clusters")  # and below Q, see `_restore`
+_LABELS = (lambda array: bool((array >= 0).all()), "numbers of clusters")  # `_restore` checks that they are below Q
 _SUMS = (lambda array: bool(((array >= 0) & (array < np.inf) & (array % 1 == 0)).all()), "whole numbers of at least 0")
 
 # Fitted attributes of N rows, Q clusters, K topics, V features and E epochs. An array attribute that is missing here
@@ -211,13 +211,13 @@ def save(model: MMPCA, path: str | os.PathLike[str], *, text: Mapping[str, Any] 
 
 
 def _as_json(value: Any) -> Any:
-    """Return a number that JSON can hold: NumPy's become Python's, and NaN becomes None."""
+    """Convert a number for JSON: NumPy numbers become Python numbers, and NaN becomes None."""
     number = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(number, float) and math.isnan(number) else number
 
 
 def _parameter_as_json(name: str, value: Any) -> Any:
-    """Return a parameter for the manifest: None for arrays, which are members, and for random generators."""
+    """Convert a parameter for the manifest: None for random generators and for arrays, which are members."""
     if name == "random_state":
         return int(value) if isinstance(value, Integral) else None
     return None if name in _PARAMETER_ARRAYS and not isinstance(value, str) else _as_json(value)
@@ -291,7 +291,7 @@ def load(path: str | os.PathLike[str]) -> MMPCA:
 
 
 def read_model(path: str | os.PathLike[str]) -> ModelFile:
-    """Load a model with everything else that its file holds.
+    """Load a model together with everything else in its file.
 
     Parameters
     ----------

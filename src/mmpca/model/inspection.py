@@ -32,11 +32,11 @@ UNEVEN_FACTOR = 1000
 DOMINANT_SHARE = 0.3
 N_LISTED = 3  # suspicious features named by a finding
 
-# Columns that are not counts. Values alone are evidence only if chance is ruled out: in ten rows or more.
+# Columns that are not counts. Values alone are evidence only if there are enough rows to rule out chance.
 ENOUGH_ROWS = 10
-N_SCREENED = 200  # rows in which a column must look suspicious before all of its rows are compared
-N_ENDS = 5  # first and last features, where tables have descriptions of their rows
-FEW_FEATURES = 50  # no vocabulary of texts is that small, so "age" is not a word
+N_SCREENED = 200  # first rows, in which a column must look suspicious before all rows are examined
+N_ENDS = 5  # first and last columns, where tables usually describe their rows
+FEW_FEATURES = 50  # no vocabulary is this small, so "age" is not a word in a text
 IDENTIFIER_SHARE = 0.5  # of all counts, in a column where no value repeats
 YEARS = (1900, 2100)
 CONSTANT = 10
@@ -199,8 +199,8 @@ def misread_columns(
 ) -> list[Finding]:
     """List columns and rows that do not look like counts: identifiers, other measurements, totals.
 
-    These are findings of :func:`inspect_counts`; on their own, they are quick to find, and meaningful for rows to
-    predict.
+    These are some of the findings of :func:`inspect_counts`. They are quick to compute, and unlike the others they also
+    apply to rows to predict.
 
     Examples
     --------
@@ -349,7 +349,7 @@ def _empty(case: _Case) -> Iterator[Finding]:
     empty = np.flatnonzero(case.rows == 0)
     if empty.size:
         first = case.row(int(empty[0]))
-        which = f"Row {first} is empty" if empty.size == 1 else f"{empty.size:,} rows are empty, the first is {first}"
+        which = f"Row {first} is empty" if empty.size == 1 else f"{empty.size:,} rows are empty (the first is {first})"
         yield Finding(
             "error",
             "empty rows",
@@ -419,7 +419,7 @@ def _words(name: object) -> list[str]:
 
 
 def _by_name(case: _Case) -> dict[int, str]:
-    """Return features whose names say that they are not counts, with their kinds."""
+    """Return features whose names suggest that they are not counts, with their kinds."""
     if case.feature_names is None:
         return {}
     n_present = np.bincount(case.counts.indices, minlength=case.counts.n_features)  # rows with the feature, (V,)
@@ -447,13 +447,13 @@ def _by_name(case: _Case) -> dict[int, str]:
 
 
 def _by_value(case: _Case) -> dict[int, str]:
-    """Return features whose values say that they are not counts, with their kinds."""
+    """Return features whose values suggest that they are not counts, with their kinds."""
     counts, n_rows = case.counts, case.counts.n_rows
     if n_rows < ENOUGH_ROWS or counts.n_features < 2:
         return {}
     n_present = np.bincount(counts.indices, minlength=counts.n_features)
-    features = np.flatnonzero(n_present >= n_rows - 1)  # numbers may begin at 0
-    for rows in (counts.take(slice(0, N_SCREENED)), counts):  # few features pass the first
+    features = np.flatnonzero(n_present >= n_rows - 1)  # numbering may begin at 0
+    for rows in (counts.take(slice(0, N_SCREENED)), counts):  # few features remain after the first
         X = rows.to_csr()[:, features].toarray()  # (n, v)
         kinds = [_kind_of_values(x, case.columns[v] / case.columns.sum()) for x, v in zip(X.T, features, strict=True)]
         is_suspect = np.array([kind != "" for kind in kinds], dtype=bool)
@@ -462,7 +462,7 @@ def _by_value(case: _Case) -> dict[int, str]:
 
 
 def _kind_of_values(x: NDArray[np.int32], share: float) -> str:
-    """Return the kind of a column, (n,), that looks like anything but counts; "" for counts."""
+    """Return the kind of a column, (n,), that does not look like counts; "" if it does."""
     if (x[1:] > x[:-1]).all() or (share > IDENTIFIER_SHARE and np.unique(x).size == x.size):
         return "identifier"
     if (x[0] >= CONSTANT and (x == x[0]).all()) or (x.min() >= YEARS[0] and x.max() <= YEARS[1]):
@@ -494,7 +494,7 @@ def _total_rows(case: _Case, others: list[int]) -> list[int]:
         x[others] = 0
         if np.array_equal(2 * x, columns):
             found.append(i)
-    # Totals of more than the table, or with empty cells, are not the sum of the rows; they are still the largest row.
+    # A total that covers more than this table, or has empty cells, is not the sum of the rows but still the largest.
     largest = int(rows.argmax())
     is_named = case.row_names is not None and _TOTALS.fullmatch(" ".join(_words(case.row_names[largest])))
     return sorted({*found, largest}) if is_named else found
@@ -535,7 +535,7 @@ def _common_factor(case: _Case) -> Iterator[Finding]:
 def _presence(case: _Case) -> Iterator[Finding]:
     if case.counts.nnz and int(case.counts.data.max()) == 1 and case.rows.max() > 1:
         message = "No count exceeds 1: the data record presence and absence."
-        yield Finding("note", "presences", message, "Fine if nothing else is known; use counts if you have them.")
+        yield Finding("note", "presences", message, "Fine if that is all there is; use counts if you have them.")
 
 
 def _duplicate_rows(case: _Case) -> Iterator[Finding]:
@@ -602,7 +602,7 @@ def _duplicate_names(case: _Case) -> Iterator[Finding]:
             yield Finding(level, f"duplicate {noun} names", message, remedy)
 
 
-# Errors first, then problems, the most harmful to a fit first.
+# Errors first, then the problems that harm a fit most.
 _CHECKS: tuple[Callable[[_Case], Iterator[Finding]], ...] = (
     _sizes,
     _empty,

@@ -17,7 +17,7 @@ from mmpca.topics import unseen_terms
 Array = NDArray[np.float64]
 Names = Sequence[str] | NDArray[Any]
 
-ROWS_AT_ONCE = 20_000  # scored together: the (N, Q) scores of all rows may take more memory than the counts
+ROWS_AT_ONCE = 20_000  # scored together; the (N, Q) scores of all rows may take more memory than the counts
 SMALLEST = np.nextafter(0.0, 1.0)
 BEST = np.dtype([("cluster", np.int32), ("probability", np.float64)])
 
@@ -138,7 +138,7 @@ class Scores(NamedTuple):
 def log_profiles(topics: Array, cluster_topics: Array) -> Array:
     """Return log (theta_q beta)_v, shape (Q, V); zero for features that no topic has, so they carry no evidence."""
     profiles = cluster_topics @ topics
-    # A product that underflows is the smallest number there is: a zero would pass for a feature without a topic.
+    # A product that underflows becomes the smallest positive number, because zero means that no topic has the feature.
     logs: Array = np.log(np.maximum(profiles, SMALLEST), out=np.zeros_like(profiles), where=topics.any(axis=0))
     return logs
 

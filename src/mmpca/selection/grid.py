@@ -1,6 +1,6 @@
 """The fits of a grid: topics for each K, cells from fresh starts, then cells from the clusters of their neighbors.
 
-The tasks run through joblib, wherever its active backend is. A store keeps the finished parts: ``topics-K``,
+The tasks run on the active backend of joblib. A store keeps the finished parts: ``topics-K``,
 ``fresh-Q-K``, and ``up-...`` and ``down-...`` for cells that started from their neighbors.
 """
 
@@ -201,7 +201,7 @@ class Grid(NamedTuple):
         tasks are finished and no others are started, except those needed for a first cell.
         """
         with warnings.catch_warnings():
-            # joblib replaces an idle process that it has ended, and warns about it; no work is lost.
+            # joblib ends idle processes and warns when it replaces them; no work is lost.
             warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
             return self._fit(n_jobs, monitor)
 
@@ -269,9 +269,9 @@ class _Task(NamedTuple):
 
 
 class SharedRows:
-    """Rows as an argument of many calls, which the Dask backend of joblib sends once per stage.
+    """Rows as an argument of many calls, in a form that joblib's Dask backend sends once per stage.
 
-    It does so for large arguments that support weak references, which tuples do not.
+    It does so only for large arguments that support weak references; tuples do not.
     """
 
     def __init__(self, rows: Counts) -> None:
@@ -293,7 +293,7 @@ class TravelingStore(Store):
 
     @classmethod
     def take(cls, store: Store, names: Iterable[str]) -> TravelingStore:
-        """Return a store with those of the named parts that are known."""
+        """Return a store with the finished parts among those named."""
         parts = {name: store.read(name) for name in names}
         return cls({name: part for name, part in parts.items() if part is not None})
 
