@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-PACE_SECONDS, PACE_SHARE = 1.0, 0.02  # of a stage that must have passed before the time left is estimated
+PACE_SECONDS, PACE_SHARE = 1.0, 0.02  # time and share of a stage that must pass before the time left is estimated
 
 logger = logging.getLogger("mmpca")
 

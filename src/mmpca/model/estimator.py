@@ -255,14 +255,8 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         """
         self._check_sizes(backend)
         topics_seed, search_seed = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31)).spawn(2)
-        starts, patience = plan_starts(
-            self.start,
-            self.n_init,
-            n_clusters=self.n_clusters,
-            n_topics=self.n_topics,
-            shape=(backend.n_rows, backend.n_features),
-            seed=search_seed,
-        )
+        shape, sizes = (backend.n_rows, backend.n_features), {"n_clusters": self.n_clusters, "n_topics": self.n_topics}
+        starts, patience = plan_starts(self.start, self.n_init, **sizes, shape=shape, seed=search_seed)
         options = engine.SearchOptions(
             n_clusters=self.n_clusters,
             alpha=float(self.topic_prior),

@@ -1,4 +1,4 @@
-"""Rules for the parameters of MMPCA, shared by the estimator, its files and the search for the numbers of clusters."""
+"""Rules for the parameters of MMPCA, shared by the estimator, its files and checkpoints, and fits on a Dask cluster."""
 
 from __future__ import annotations
 
