@@ -68,14 +68,22 @@ def test_a_checkpoint_of_other_data_or_parameters_is_an_error(X, tmp_path, block
 
 @pytest.mark.parametrize("where", ["here", "cluster"])
 def test_a_checkpoint_is_resumed_however_the_rows_are_divided(
-    X, where, tmp_path, blocks, options, monkeypatch, assert_same, request
+    X, where, tmp_path, blocks, options, assert_same, request
 ):
     client = None if where == "here" else request.getfixturevalue("client")
-    path, model = tmp_path / "checkpoint.npz", MMPCA(**options)
+    path, model, stages = tmp_path / "checkpoint.npz", MMPCA(**options), set()
     model.fit(X, checkpoint=path)
-    monkeypatch.setattr(MMPCA, "_learn_topics", None)  # the topics are in the file
     for n_blocks in (1, 5):
-        assert_same(fit(MMPCA(**options), blocks(X, n_blocks), client, checkpoint=path), model)
+        fitted = fit(
+            MMPCA(**options),
+            blocks(X, n_blocks),
+            client,
+            checkpoint=path,
+            callback=lambda now: stages.add(now.stage),
+        )
+        assert_same(fitted, model)
+    assert "starts" in stages
+    assert "topics" not in stages  # they are in the file
 
 
 # --- errors -----------------------------------------------------------------------------------------------------
