@@ -17,6 +17,7 @@ from mmpca.distributed.sources import Loaded, Reading, load
 from mmpca.distributed.workers import open_workers
 from mmpca.errors import CountsError, warn
 from mmpca.model import MMPCA, prediction
+from mmpca.model.inspection import warn_of_misread_columns
 from mmpca.model.prediction import Scores
 from mmpca.model.rules import RULES
 from mmpca.monitor import Callback, Monitor
@@ -72,6 +73,11 @@ def fit(
     ClusterError
         If the scheduler is lost, or if a call kills all workers that try it.
 
+    Warns
+    -----
+    SuspiciousCountsWarning
+        As in :meth:`mmpca.MMPCA.fit`, from up to 10,000 of the rows.
+
     Examples
     --------
     >>> from mmpca import MMPCA
@@ -86,7 +92,17 @@ def fit(
     reading = Reading(stabilize=model.stabilize, options=read or {})
     with open_workers(client) as workers:
         loaded = load(X, workers, reading, n_threads=effective_n_jobs(model.n_jobs), monitor=Monitor(callback))
+        counts, names = sampled_rows(loaded)
+        warn_of_misread_columns(counts, **names)
         return fit_loaded(model, loaded, checkpoint=checkpoint, callback=callback)
+
+
+def sampled_rows(loaded: Loaded, max_rows: int = 10_000) -> tuple[Counts, dict[str, Any]]:
+    """Return evenly spaced rows, with their names and those of the features, to inspect them."""
+    n_rows = loaded.backend.n_rows
+    rows = np.unique(np.linspace(0, n_rows - 1, min(n_rows, max_rows)).astype(np.int64))
+    row_names = None if loaded.row_names is None else [loaded.row_names[i] for i in rows]
+    return loaded.backend.take(rows), {"row_names": row_names, "feature_names": loaded.feature_names}
 
 
 def check_model(model: MMPCA) -> None:
