@@ -143,6 +143,7 @@ def test_without_a_client_there_are_no_workers():
 @pytest.mark.parametrize("address", [NOBODY, "tcp://:::"])
 def test_an_address_without_a_scheduler_is_an_error_and_leaves_no_thread(address):
     import dask
+    import distributed  # noqa: F401 - its settings must be loaded before one of them is changed for a while
 
     before = set(threading.enumerate())
     with (
@@ -159,9 +160,14 @@ def test_ctrl_c_while_nobody_answers_leaves_no_thread():
 
     before = set(threading.enumerate())
     timer = threading.Timer(0.5, signal.pthread_kill, [threading.get_ident(), signal.SIGINT])
-    timer.start()
-    with pytest.raises(KeyboardInterrupt), open_workers(NOBODY):
-        pass
+    with pytest.raises(KeyboardInterrupt):
+        timer.start()  # here, or a busy machine may be interrupted before it gets this far
+        try:
+            with open_workers(NOBODY):
+                pass
+        except Exception:
+            timer.cancel()
+            raise
     timer.join()
     assert set(threading.enumerate()) <= before
 

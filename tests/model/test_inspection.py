@@ -227,6 +227,7 @@ def test_a_frequent_feature_is_no_identifier():
 
 
 def test_a_table_too_small_to_tell_is_not_suspected():
+    assert misread(np.tile([3, 1, 0, 2], (40, 1))) == misread(np.tile([[20, 1, 9], [20, 8, 3]], (40, 1))) == set()
     assert misread([[2, 1, 1], [1, 1, 0], [3, 1, 2], [2, 0, 2]]) == set()
     assert misread([[1, 2], [3, 1], [4, 3]]) == set()
     assert misread([[1, 2], [2, 1], [3, 4], [4, 1], [5, 2]], ["subject", "oak"]) == set()

@@ -39,6 +39,7 @@ N_LISTED = 3  # suspicious features named by a finding
 # alone are evidence only if chance is ruled out: in ten rows or more.
 ENOUGH_ROWS = 10
 ENOUGH_NAMED_ROWS = 6  # if the name is suspicious as well
+ENOUGH_DISTINCT_ROWS = 6
 ENOUGH_FOR_TOTALS = 6  # rows or features in which one that is not named so is the sum of the others
 N_SCREENED = 200  # rows in which a column must look suspicious before all of its rows are compared
 FILLED_SHARE = 0.9  # rows that have a description, or are dominated by it
@@ -388,7 +389,9 @@ def _transposed(case: _Case) -> Iterator[Finding]:
 
 def _misread(case: _Case) -> Iterator[Finding]:
     """Find features and rows whose values, or names and values, do not look like counts."""
-    if case.counts_words:
+    # Copies of the same row are no evidence of anything.
+    n_distinct = n_distinct_rows(case.counts.take(slice(0, N_SCREENED)))
+    if case.counts_words or n_distinct < min(case.counts.n_rows, ENOUGH_DISTINCT_ROWS):
         return
     by_name = _by_name(case)
     named = sorted(v for v, kind in by_name.items() if kind != "total")
