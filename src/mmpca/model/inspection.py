@@ -40,7 +40,7 @@ N_LISTED = 3  # suspicious features named by a finding
 ENOUGH_ROWS = 10
 ENOUGH_NAMED_ROWS = 6  # if the name is suspicious as well
 ENOUGH_DISTINCT_ROWS = 6
-ENOUGH_FOR_TOTALS = 6  # rows or features in which one that is not named so is the sum of the others
+COINCIDENCE = 1e-4  # probability that a feature or a row is the sum of the others by chance
 N_SCREENED = 200  # rows in which a column must look suspicious before all of its rows are compared
 FILLED_SHARE = 0.9  # rows that have a description, or are dominated by it
 N_ENDS = 5  # first and last features, where tables have descriptions of their rows
@@ -567,10 +567,16 @@ def _total_features(case: _Case, others: list[int]) -> list[int]:
     X, columns = case.counts.to_csr(), case.columns.copy()
     columns[others] = 0
     rows = case.rows - X[:, others].sum(axis=1, dtype=np.int64)
-    if case.counts.n_rows < ENOUGH_FOR_TOTALS or case.counts.n_features - len(others) < 3 or not rows.any():
+    if case.counts.n_features - len(others) < 3 or _may_coincide(rows):
         return []
     candidates = np.flatnonzero(2 * columns == columns.sum()).tolist()
     return [v for v in candidates if np.array_equal(2 * X[:, [v]].toarray().ravel().astype(np.int64), rows)]
+
+
+def _may_coincide(sums: NDArray[np.int64]) -> bool:
+    """Return True if numbers, with these sums when added to their totals, may equal the totals by chance."""
+    chances = -np.log(np.maximum(sums / 2, 1))  # a total of n would be any number up to n as well
+    return bool(chances.sum() > np.log(COINCIDENCE))
 
 
 def _total_rows(case: _Case, others: list[int]) -> list[int]:
@@ -581,7 +587,7 @@ def _total_rows(case: _Case, others: list[int]) -> list[int]:
     if case.counts.n_rows < 3 or not rows.any():
         return []
     found = []
-    if (columns > 0).sum() >= ENOUGH_FOR_TOTALS:
+    if not _may_coincide(columns):
         for i in np.flatnonzero(2 * rows == rows.sum()).tolist():
             x = X[[i]].toarray().ravel().astype(np.int64)
             x[others] = 0
