@@ -49,7 +49,7 @@ def fit(
         :func:`mmpca.io.read_counts` reads. The `X` of an AnnData object must be a dask array, as returned by
         ``anndata.experimental.read_lazy`` (which needs xarray) and ``read_elem_lazy`` for ``.h5ad`` and ``.zarr``
         files. Matrices in memory are sent through the scheduler, which keeps a copy in case a worker dies; large ones
-        should be read by the workers instead.
+        should be read by the workers instead. Data frames must have the same columns in the same order.
     client : distributed.Client or str, optional
         A client, or the address of a scheduler. By default, `model.n_jobs` threads read the blocks and fit the model in
         the memory of this process.
@@ -144,9 +144,9 @@ def predict(model: MMPCA, X: Any, client: Any = None, *, read: Mapping[str, Any]
     model : MMPCA
         A fitted model.
     X, client, read
-        As in :func:`fit`. The features of files and AnnData are matched to those of the model by name, if both have
-        names: unknown features are dropped, missing ones are zero, both with a warning. A row without counts is
-        assigned to the largest cluster.
+        As in :func:`fit`. The features of files, data frames and AnnData are matched to those of the model by name, if
+        both have names: unknown features are dropped, missing ones are zero, both with a warning. A row without counts
+        is assigned to the largest cluster.
 
     Returns
     -------
@@ -167,7 +167,9 @@ def predict(model: MMPCA, X: Any, client: Any = None, *, read: Mapping[str, Any]
     with open_workers(client) as workers:
         loaded = load(X, workers, reading, n_threads=effective_n_jobs(model.n_jobs))
         check_features(model, loaded.backend)
-        for note in loaded.notes:
+        is_model_named = hasattr(model, "feature_names_in_")
+        unmatched = [] if is_model_named else prediction.note_on_positions(False, loaded.feature_names is not None)
+        for note in [*loaded.notes, *unmatched]:
             warn(note, UserWarning)
         labels: NDArray[np.int32] = _map(predict_rows, model, loaded.backend)
     return labels

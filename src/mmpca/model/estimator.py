@@ -649,6 +649,8 @@ def check_topics(topics: Any, n_topics: int, totals: NDArray[Any]) -> Array:
 
     Rows must sum to one, and every feature with counts (`totals`, shape (V,)) must have a positive probability.
     """
+    if np.ma.is_masked(topics):  # asarray would drop the mask
+        raise ValueError("topics must hold probabilities, but some of them are masked. Fill them in.")
     beta = np.asarray(topics)
     if beta.dtype.kind not in "biuf":
         raise ValueError(
