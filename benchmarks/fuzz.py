@@ -1,21 +1,24 @@
 """Attack every kind of file that the package reads, and count what happens: `make fuzz`.
 
-Three kinds of tries: sound files that were damaged, tables in the ways people export them, and small files that claim
-to be huge. Each try depends only on the seed and its number. Tries run in processes with limited memory, so a try that
-crashes or hangs ends alone.
+Four kinds of tries: sound files that were damaged, tables in the ways people export them, matrices in the ways people
+hold them in Python, and small files that claim to be huge. Each try depends only on the seed and its number. Tries run
+in processes with limited memory, so a try that crashes or hangs ends alone.
 
 These outcomes are allowed: the content is read as it was ("same"), read differently with a note or a warning ("noted"),
 or refused by an error that names the file ("refused"). Formats without a checksum cannot tell a damaged digit from
-another count ("changed"). Everything else is a failure: "silent" (read differently without a note), "traceback" (an
-exception of another kind), "nameless" (an error that does not name the file), "memory", "crash" and "hang".
+another count ("changed"). Everything else is a failure: "silent" (read differently without a note), "rejected" (sound
+counts are an error), "traceback" (an exception of another kind), "nameless" (an error that does not name the file),
+"memory", "crash" and "hang".
 """
 
 from __future__ import annotations
 
 import argparse
+import bz2
 import gzip
 import io
 import json
+import lzma
 import os
 import resource
 import select
@@ -49,12 +52,12 @@ from mmpca.simulate import simulate_mmpca, sparse_topics
 from mmpca.store import Store
 
 MEMORY = 2**30  # bytes that a try may take, in addition to the imported packages
-PATIENCE = 60.0  # seconds that a try may take
+PATIENCE = 60.0  # seconds of the processor that a try may take
 BATCH = 200  # tries in one process
 DECLARED = (InputFileError, CountsError, ModelFileError, StoreError)
-FAILURES = ("silent", "traceback", "nameless", "memory", "crash", "hang")
+FAILURES = ("silent", "rejected", "traceback", "nameless", "memory", "crash", "hang")
 OUTCOMES = ("same", "noted", "refused", "changed", *FAILURES)
-SHARES = [0.6, 0.39, 0.01]  # of damaged, exported and hostile files
+SHARES = [0.55, 0.34, 0.1, 0.01]  # of damaged files, exported tables, matrices in memory and hostile files
 N_SHOWN = 12  # failures
 
 Rng = np.random.Generator
@@ -86,16 +89,17 @@ def attempt(
     read: Callable[[], tuple[Content, list[str]]],
     sound: Content | None,
     usual: Sequence[str] = (),
+    declared: tuple[type[Exception], ...] = DECLARED,
 ) -> Outcome:
     """Read a file, and compare it with what it should contain; without that, only errors matter.
 
-    `usual` are the notes on the sound file.
+    `usual` are the notes on the sound file, `declared` the errors that say what is wrong.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             content, notes = read()
-        except DECLARED as error:
+        except declared as error:
             is_named = path.name in str(error)
             return Outcome(kind, "refused" if is_named else "nameless", f"{type(error).__name__}: {error}")
         except MemoryError:
@@ -114,7 +118,7 @@ def counts_of(path: Path) -> tuple[Content, list[str]]:
     counts = as_counts(table.X, name=str(path), empty_rows="allow")
     names = {"row_names": table.row_names, "feature_names": table.feature_names}
     notes = table.notes + [finding.message for finding in misread_columns(counts, **names)]
-    return {"X": table.X, "features": table.feature_names}, notes
+    return {"X": table.X, "rows": table.row_names, "features": table.feature_names}, notes
 
 
 # --- damaged files ------------------------------------------------------------------------------------------------
@@ -152,25 +156,59 @@ def corpus(folder: Path) -> dict[str, Sound]:
     frame.to_csv(folder / "X.tsv", sep="\t")
     frame.to_csv(folder / "X.csv.gz")
     triples.to_csv(folder / "triples.csv", index=False)
+    triples.to_csv(folder / "triples.tsv", index=False, sep="\t")
     triples.to_parquet(folder / "X.parquet")
+    (folder / "X.csv.bz2").write_bytes(bz2.compress((folder / "X.csv").read_bytes()))
+    (folder / "X.csv.xz").write_bytes(lzma.compress((folder / "X.csv").read_bytes()))
     (folder / "docword.x.txt").write_text(
         f"30\n12\n{X.nnz}\n"
         + "".join(f"{i + 1} {v + 1} {n}\n" for (i, v), n in zip(np.argwhere(X.toarray()), X.data, strict=True))
     )
     names = {name: (folder / name).read_bytes() for name in ("X.rows.txt", "X.columns.txt")}
+    tables = ("X.csv", "X.tsv", "X.csv.gz", "X.csv.bz2", "X.csv.xz", "triples.csv", "triples.tsv", "X.parquet")
     found = {
-        name: Sound(name, (folder / name).read_bytes(), counts_of, name.endswith((".gz", ".npz")))
-        for name in ("X.csv", "X.tsv", "X.csv.gz", "triples.csv", "X.parquet", "X.npz", "plain.npz", "docword.x.txt")
+        name: Sound(name, (folder / name).read_bytes(), counts_of, name.endswith((".gz", ".bz2", ".xz", ".npz")))
+        for name in (*tables, "X.npz", "plain.npz", "docword.x.txt")
     }
     found |= {
         name: Sound(name, (folder / name).read_bytes(), counts_of, name.endswith(".gz"), names)
         for name in ("X.mtx", "X.mtx.gz")
     }
-    beside = {"X.mtx": (folder / "X.mtx").read_bytes(), "X.rows.txt": names["X.rows.txt"]}
-    read_beside = lambda path: counts_of(path.with_name("X.mtx"))  # noqa: E731
-    found["X.columns.txt"] = Sound("X.columns.txt", names["X.columns.txt"], read_beside, False, beside)
+    for name, other in (("X.columns.txt", "X.rows.txt"), ("X.rows.txt", "X.columns.txt")):
+        beside = {"X.mtx": (folder / "X.mtx").read_bytes(), other: names[other]}
+        found[name] = Sound(name, names[name], lambda path: counts_of(path.with_name("X.mtx")), False, beside)
+    found |= _cell_counts(folder, table)
+    found["vocab.x.txt"] = Sound(
+        "vocab.x.txt",
+        names["X.columns.txt"],
+        lambda path: counts_of(path.with_name("docword.x.txt")),
+        False,
+        {"docword.x.txt": found["docword.x.txt"].content},
+    )
     found |= _other_counts(folder, frame)
     return found | _results(folder, X)
+
+
+def _cell_counts(folder: Path, table: CountTable) -> dict[str, Sound]:
+    """Write the files of a program that counts RNA in cells: genes by cells, with names in tables beside them."""
+    (folder / "cells").mkdir()
+    write_counts(folder / "cells" / "matrix.mtx.gz", CountTable(sparse.csr_array(table.X.T), None, None, []))
+    genes = "".join(f"G{v}\t{name}\tGene Expression\n" for v, name in enumerate(table.feature_names))
+    files = {
+        "matrix.mtx.gz": (folder / "cells" / "matrix.mtx.gz").read_bytes(),
+        "features.tsv.gz": gzip.compress(genes.encode()),
+        "barcodes.tsv": "".join(f"{name}\n" for name in table.row_names).encode(),
+    }
+    return {
+        name: Sound(
+            name,
+            content,
+            lambda path: counts_of(path.with_name("matrix.mtx.gz")),
+            name.endswith(".gz"),
+            {other: files[other] for other in files if other != name},
+        )
+        for name, content in files.items()
+    }
 
 
 def _other_counts(folder: Path, frame: pd.DataFrame) -> dict[str, Sound]:
@@ -191,6 +229,12 @@ def _other_counts(folder: Path, frame: pd.DataFrame) -> dict[str, Sound]:
         text = biom.Table(frame.to_numpy().T, list(frame.columns), list(frame.index)).to_json("fuzz")
         (folder / "X.biom").write_text(text)
         found["X.biom"] = Sound("X.biom", text.encode(), counts_of, False)
+        import h5py
+
+        with h5py.File(folder / "hdf5.biom", "w") as file:
+            biom.Table(frame.to_numpy().T, list(frame.columns), list(frame.index)).to_hdf5(file, "fuzz")
+        content = (folder / "hdf5.biom").read_bytes()
+        found["hdf5.biom"] = Sound("hdf5.biom", content, counts_of, False, only_cut=True)
     return found
 
 
@@ -294,6 +338,8 @@ def try_export(rng: Rng, folder: Path, files: dict[str, Sound]) -> Outcome:
         frame.columns, features = range(n_features), [str(v) for v in range(n_features)]
     frame, more = _with_extras(rng, frame)
     ways += more
+    if rng.random() < 0.03:
+        return _try_workbook(rng, folder, frame)
     if rng.random() < 0.6:
         has_index, title = True, str(rng.choice(IDENTIFIERS))
         first = int(rng.choice([0, 1, 1000, 250_000]))
@@ -309,7 +355,12 @@ def try_export(rng: Rng, folder: Path, files: dict[str, Sound]) -> Outcome:
     else:
         path, more = _write_text(rng, folder, frame, has_index)
     sound = {"X": sparse.csr_array(counts.astype(np.int32)), "features": np.array(features, dtype=object)}
-    outcome = attempt("export", path, lambda: counts_of(path), sound)
+
+    def read() -> tuple[Content, list[str]]:
+        content, notes = counts_of(path)
+        return {name: content[name] for name in sound}, notes
+
+    outcome = attempt("export", path, read, sound)
     return outcome._replace(kind=f"export, {path.suffix[1:]}", detail=f"{'; '.join(ways + more)}: {outcome.detail}")
 
 
@@ -359,7 +410,12 @@ def _write_text(rng: Rng, folder: Path, frame: pd.DataFrame, has_index: bool) ->
     encoding = str(rng.choice(["utf-8", "utf-8-sig", "cp1252", "utf-16"], p=[0.65, 0.2, 0.1, 0.05]))
     number = str(rng.choice(["3", "3.0", "3,0", "blank for 0"], p=[0.7, 0.2, 0.05, 0.05]))
     line_end = str(rng.choice(["\n", "\r\n"]))
-    ways = [f"delimiter {delimiter!r}", encoding, number, repr(line_end)]
+    is_excel = rng.random() < 0.2
+    if is_excel:  # in countries with a decimal comma
+        delimiter, line_end = str(rng.choice([";", ";", "\t"])), "\r\n"
+        encoding = "utf-16" if delimiter == "\t" else str(rng.choice(["cp1252", "utf-8-sig"]))
+        number = str(rng.choice(["3", "3,0", "blank for 0"], p=[0.6, 0.3, 0.1]))
+    ways = [f"delimiter {delimiter!r}", encoding, number, repr(line_end), *(["Excel"] * is_excel)]
     path = folder / ("table.tsv" if delimiter == "\t" else str(rng.choice(["table.csv", "table.csv", "table.txt"])))
     options: dict[str, Any] = {"sep": delimiter, "index": has_index, "lineterminator": line_end}
     if number == "blank for 0":
@@ -372,7 +428,16 @@ def _write_text(rng: Rng, folder: Path, frame: pd.DataFrame, has_index: bool) ->
         options["quoting"] = 1
         ways.append("quoted")
     text = frame.to_csv(**options)
-    if rng.random() < 0.05:
+    if is_excel and rng.random() < 0.2:  # cells that were filled once
+        text = text.replace(line_end, delimiter * 2 + line_end)
+        ways.append("blank columns at the end")
+    if is_excel and rng.random() < 0.2:
+        text += (text.partition(line_end)[0].count(delimiter) * delimiter + line_end) * int(rng.integers(1, 4))
+        ways.append("blank records at the end")
+    if is_excel and rng.random() < 0.1:
+        text = f"Trees in 2024{line_end}{line_end}{text}"
+        ways.append("a title above the table")
+    if rng.random() < (0.3 if is_excel else 0.05):
         text = f"sep={delimiter}{line_end}{text}"
         ways.append("sep=")
     if rng.random() < 0.05:
@@ -380,6 +445,126 @@ def _write_text(rng: Rng, folder: Path, frame: pd.DataFrame, has_index: bool) ->
         ways.append("a blank line at the end")
     path.write_bytes(text.encode(encoding))
     return path, ways
+
+
+def workbook(frame: pd.DataFrame) -> bytes:
+    """Return a table as a minimal Excel workbook (.xlsx)."""
+    cells = [[*map(str, frame.columns)], *frame.astype(str).to_numpy().tolist()]
+    rows = "".join(
+        "<row>" + "".join(f'<c t="inlineStr"><is><t>{cell}</t></is></c>' for cell in row) + "</row>" for row in cells
+    )
+    spreadsheet = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    sheet = f'<worksheet xmlns="{spreadsheet}"><sheetData>{rows}</sheetData></worksheet>'
+    package = "http://schemas.openxmlformats.org/package/2006"
+    return _zip(
+        {
+            "[Content_Types].xml": f'<Types xmlns="{package}/content-types"/>'.encode(),
+            "_rels/.rels": f'<Relationships xmlns="{package}/relationships"/>'.encode(),
+            "xl/workbook.xml": f'<workbook xmlns="{spreadsheet}"/>'.encode(),
+            "xl/worksheets/sheet1.xml": sheet.encode(),
+        }
+    )
+
+
+def _try_workbook(rng: Rng, folder: Path, frame: pd.DataFrame) -> Outcome:
+    """Read an Excel workbook, which must lead to advice, whatever its name."""
+    name = str(rng.choice(["table.xlsx", "table.xls", "table.csv", "table.txt", "table", "table.npz", "table.XLSX"]))
+    old = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + rng.bytes(4000)  # the beginning of an .xls file
+    path = folder / name
+    path.write_bytes(workbook(frame) if rng.random() < 0.7 else old)
+    outcome = attempt("export, Excel workbook", path, lambda: counts_of(path), {})
+    is_helpful = "Excel" in outcome.detail and "CSV" in outcome.detail
+    return outcome if outcome.outcome != "refused" or is_helpful else outcome._replace(outcome="nameless")
+
+
+# --- matrices in memory -------------------------------------------------------------------------------------------
+
+
+def _masked(rng: Rng, X: Any, n_masked: int) -> Any:
+    """Return a masked array with some entries masked and replaced by a code for missing values."""
+    mask = np.zeros(X.shape, dtype=bool)
+    mask.ravel()[rng.permutation(X.size)[:n_masked]] = True
+    return np.ma.masked_array(np.where(mask, 99_999, X), mask)
+
+
+def _spoiled(rng: Rng, X: Any, value: float) -> Any:
+    """Return an array with one entry that is no count."""
+    spoiled = X.astype(float)
+    spoiled[rng.integers(X.shape[0]), rng.integers(X.shape[1])] = value
+    return spoiled
+
+
+def _shuffled(rng: Rng, X: Any) -> sparse.coo_array:
+    """Return the entries in random order, some of them in two parts, with zeros in between."""
+    rows, columns = np.nonzero(X)
+    counts = X[rows, columns]
+    part = rng.integers(counts + 1)
+    zeros = np.zeros(3, dtype=counts.dtype)
+    order = rng.permutation(2 * rows.size + 3)
+    data = np.r_[part, counts - part, zeros][order]
+    return sparse.coo_array(
+        (data, (np.r_[rows, rows, 0, 0, 0][order], np.r_[columns, columns, 0, 0, 0][order])), X.shape
+    )
+
+
+def _npz_of(rng: Rng, X: Any, change: str) -> bytes:
+    """Return counts as SciPy writes them, with indices of another type or with one that is impossible."""
+    kind = str(rng.choice(["csr", "csc", "coo"]))
+    matrix = sparse.coo_array(X).asformat(kind)
+    names = ["row", "col"] if kind == "coo" else ["indices", "indptr"]
+    arrays = dict(zip(names, matrix.coords if kind == "coo" else (matrix.indices, matrix.indptr), strict=True))
+    changed = names[rng.integers(2)]
+    place = int(rng.integers(1, arrays[changed].size - 1))
+    values = arrays[changed].astype(float if change in ("float", "fraction") else np.int64)
+    if change != "float":
+        values[place] = {"fraction": values[place] + 0.5, "negative": -1, "beyond": 10**6}[change]
+    arrays[changed] = values
+    return _npz(**arrays, data=matrix.data, shape=np.array(X.shape), format=np.array(kind.encode()))
+
+
+def try_matrix(rng: Rng, folder: Path, files: dict[str, Sound]) -> Outcome:
+    """Check counts in one of the ways people hold them: sound ones must be accepted, all others refused."""
+    X = rng.poisson(rng.gamma(1.0, 2.0, 6) + 0.3, (int(rng.integers(4, 12)), 6))
+    X[:, 0] += 1
+    frame = pd.DataFrame(X)
+    nullable = frame.astype("Int64")
+    nullable.iloc[1, 2] = pd.NA
+    sound: dict[str, Callable[[], Any]] = {
+        "array": lambda: np.asarray(X, str(rng.choice(["i1", "u2", "i8", ">i4", "f4", "f8", "O"])), order="F"),
+        "list": lambda: X.tolist(),
+        "view": lambda: np.repeat(X, 2, axis=1)[:, ::2],
+        "mask of nothing": lambda: _masked(rng, X, 0),
+        "data frame": lambda: frame.astype(str(rng.choice(["int64", "float32", "Int16", "object", "Sparse[int]"]))),
+        "sparse": lambda: sparse.coo_array(X).asformat(rng.choice(["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])),
+        "duplicates": lambda: _shuffled(rng, X).astype(str(rng.choice(["i1", "i4", "f4"]))),
+    }  # fmt: skip
+    bad: dict[str, Callable[[], Any]] = {
+        "masked": lambda: _masked(rng, X, int(rng.integers(1, 5))),
+        "masked rows": lambda: list(_masked(rng, X, int(rng.integers(1, 5)))),
+        "missing": lambda: nullable,
+        "no count": lambda: _spoiled(rng, X, float(rng.choice([-1, 0.5, np.nan, np.inf, 1e10, 2.0**31]))),
+        "no count, sparse": lambda: sparse.csr_array(_spoiled(rng, X, float(rng.choice([-1, 0.5, np.nan])))),
+        "npz, fraction": lambda: _npz_of(rng, X, "fraction"),
+        "npz, negative": lambda: _npz_of(rng, X, "negative"),
+        "npz, beyond": lambda: _npz_of(rng, X, "beyond"),
+    }
+    ways = sound | bad | {"npz, float": lambda: _npz_of(rng, X, "float")}
+    way = list(ways)[rng.integers(len(ways))]
+    given, path = ways[way](), folder / "X"
+    if isinstance(given, bytes):
+        path = folder / "X.npz"
+        path.write_bytes(given)
+
+    def read() -> tuple[Content, list[str]]:
+        if isinstance(given, bytes):
+            return {"X": read_counts(path).X.toarray()}, []
+        return {"X": MMPCA(1, 1).checked_counts(given).to_csr().toarray()}, []
+
+    declared = DECLARED if isinstance(given, bytes) else (ValueError, TypeError)
+    outcome = attempt(f"matrix, {way}", path, read, {"X": X}, declared=declared)
+    if way in sound and outcome.outcome != "same":
+        return outcome._replace(outcome="rejected")
+    return outcome._replace(outcome="silent") if way in bad and outcome.outcome != "refused" else outcome
 
 
 # --- hostile sizes ------------------------------------------------------------------------------------------------
@@ -487,7 +672,7 @@ def try_hostile(rng: Rng, folder: Path, files: dict[str, Sound]) -> Outcome:
 def one_try(number: int, seed: int, only: str, folder: Path, files: dict[str, Sound]) -> Outcome:
     """Run a try, which depends only on its number, the seed and the kind of tries."""
     rng = np.random.default_rng([seed, number])
-    works = [try_damage, try_export, try_hostile]
+    works = [try_damage, try_export, try_matrix, try_hostile]
     work = rng.choice([work for work in works if only in work.__name__], p=SHARES if not only else None)
     with tempfile.TemporaryDirectory(dir=folder) as own:
         try:
@@ -534,10 +719,14 @@ def _in_process(batch: list[int], seed: int, only: str, folder: Path, files: dic
         finally:
             os._exit(0)
     os.close(writing)
-    buffer = b""
+    buffer, n_waits, began = b"", 0, 0.0
     with open(reading, "rb", buffering=0) as stream:
         while True:
-            if not select.select([stream], [], [], PATIENCE)[0]:
+            if not select.select([stream], [], [], PATIENCE / 10)[0]:
+                # On a busy machine, a try may take long without doing much; one that does nothing at all waits in vain.
+                n_waits += 1
+                if _processor_seconds(process) - began < PATIENCE and n_waits < 200:
+                    continue
                 os.kill(process, signal.SIGKILL)
                 os.waitpid(process, 0)
                 yield None
@@ -545,9 +734,16 @@ def _in_process(batch: list[int], seed: int, only: str, folder: Path, files: dic
             piece = stream.read(2**16)
             if not piece:
                 break
+            n_waits, began = 0, _processor_seconds(process)
             *lines, buffer = (buffer + piece).split(b"\n")
             yield from (line.decode() for line in lines)
     os.waitpid(process, 0)
+
+
+def _processor_seconds(process: int) -> float:
+    """Return the time of the processor that another process has taken."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def show(outcomes: dict[int, Outcome], console: Console) -> int:
@@ -575,7 +771,9 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tries", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, help="number of the first try, to repeat one: --tries 1")
-    parser.add_argument("--only", choices=["damage", "export", "hostile"], default="", help="one kind of tries")
+    parser.add_argument(
+        "--only", choices=["damage", "export", "matrix", "hostile"], default="", help="one kind of tries"
+    )
     return parser.parse_args(arguments)
 
 

@@ -111,7 +111,7 @@ def test_an_error_is_raised_when_no_thread_works_any_more(error):
             first_failed.set()
             raise error
         n_running += 1
-        first_failed.wait(timeout=30)
+        first_failed.wait(timeout=600)
         n_running -= 1
 
     with open_threads(2) as threads:

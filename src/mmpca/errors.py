@@ -77,6 +77,13 @@ class StoreWarning(UserWarning):
     """A finished part of a computation cannot be used, and is recomputed."""
 
 
+class SuspiciousCountsWarning(UserWarning):
+    """A column or a row looks like an identifier, another measurement or a total rather than counts.
+
+    A fit uses it like any other. Remove it from the data, or ignore this warning if it does hold counts.
+    """
+
+
 class OverdispersionWarning(UserWarning):
     """Counts vary much more within clusters than the model expects."""
 

@@ -2,6 +2,7 @@
 
 import io
 import re
+import shutil
 
 import pytest
 from rich.table import Table
@@ -89,6 +90,16 @@ def test_errors_show_names_literally(mmpca_command, hostile):
     assert not CONTROLS.search(done.err)
     done = mmpca_command("inspect", hostile / "[/none]\x1b[2J.csv")
     assert "[/none][2J.csv" in done.error
+    assert not CONTROLS.search(done.err)
+
+
+@pytest.mark.parametrize("output", ["[/none]\x1b[2J/labels.csv", "[/none]\x1b[2J.txt", "X.csv"])
+def test_usage_errors_show_paths_literally(mmpca_command, hostile, tmp_path, output):
+    folder = tmp_path / "\x1b[2J[bold]"
+    folder.mkdir()
+    shutil.copy(hostile / "X.csv", folder)
+    done = mmpca_command("fit", folder / "X.csv", "-q", 2, "-k", 2, "--labels", folder / output)
+    assert done.code == 2
     assert not CONTROLS.search(done.err)
 
 

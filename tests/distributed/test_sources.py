@@ -3,6 +3,7 @@
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -223,3 +224,38 @@ def test_anndata_in_memory_is_an_error(X, options):
     adata = anndata.AnnData(sparse.csr_matrix(X.astype(np.float32)))
     with pytest.raises(TypeError, match="read_lazy"):
         fit(MMPCA(**options), adata)
+
+
+# --- data frames --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def frame():
+    """Return counts with named columns, of rows of two kinds."""
+    X = np.random.default_rng(0).poisson([[9, 1, 2, 5], [1, 9, 4, 2]] * 10) + 1
+    return pd.DataFrame(X, columns=["oak", "elm", "fir", "yew"])
+
+
+def test_blocks_with_columns_in_another_order_are_an_error(frame):
+    with pytest.raises(CountsError):
+        load([frame[:8], frame[8:][["yew", "fir", "elm", "oak"]]])
+    assert load([frame[:8], frame[8:]]).feature_names.tolist() == frame.columns.tolist()
+
+
+@pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
+def test_columns_are_matched_to_the_features_of_a_model_by_name(frame):
+    model = MMPCA(2, 2, n_init=1, random_state=0).fit(frame)
+    turned = frame[["yew", "fir", "elm", "oak"]]
+    np.testing.assert_array_equal(predict(model, [frame[:8], turned[8:]]), model.predict(frame))
+    with pytest.warns(UserWarning, match="missing"):
+        predict(model, [frame.drop(columns="fir")])
+
+
+@pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
+def test_matching_by_position_is_noted_whichever_side_has_names(frame):
+    model = MMPCA(2, 2, n_init=1, random_state=0).fit(frame)
+    nameless = MMPCA(2, 2, n_init=1, random_state=0).fit(frame.to_numpy())
+    for fitted, X in ((model, frame.to_numpy()), (nameless, frame)):
+        with pytest.warns(UserWarning, match="position"):
+            predict(fitted, [X])
+    np.testing.assert_array_equal(predict(nameless, [frame.to_numpy()]), nameless.labels_)

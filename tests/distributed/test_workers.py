@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -143,6 +144,7 @@ def test_without_a_client_there_are_no_workers():
 @pytest.mark.parametrize("address", [NOBODY, "tcp://:::"])
 def test_an_address_without_a_scheduler_is_an_error_and_leaves_no_thread(address):
     import dask
+    import distributed  # noqa: F401 - its settings must be loaded before one of them is changed for a while
 
     before = set(threading.enumerate())
     with (
@@ -154,15 +156,24 @@ def test_an_address_without_a_scheduler_is_an_error_and_leaves_no_thread(address
     assert set(threading.enumerate()) <= before
 
 
+@contextmanager
+def ctrl_c_soon():
+    """Interrupt this thread in half a second; on a busy machine, the time must not begin before the context."""
+    timer = threading.Timer(0.5, signal.pthread_kill, [threading.get_ident(), signal.SIGINT])
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
 def test_ctrl_c_while_nobody_answers_leaves_no_thread():
     import distributed  # noqa: F401 - on a busy machine, the import may take longer than the timer
 
     before = set(threading.enumerate())
-    timer = threading.Timer(0.5, signal.pthread_kill, [threading.get_ident(), signal.SIGINT])
-    timer.start()
-    with pytest.raises(KeyboardInterrupt), open_workers(NOBODY):
+    with pytest.raises(KeyboardInterrupt), ctrl_c_soon(), open_workers(NOBODY):
         pass
-    timer.join()
     assert set(threading.enumerate()) <= before
 
 

@@ -2,12 +2,14 @@
 
 import gzip
 import sys
+import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
+from mmpca.errors import InputFileError
 from mmpca.io import CountTable, detect_format, read_counts, write_counts
 
 COUNTS = np.array([[1, 0, 2], [0, 3, 1]])
@@ -267,6 +269,31 @@ def test_biom_can_be_left_as_it_is(tmp_path):
 
     write(tmp_path / "X.biom", biom.Table(COUNTS, ["x", "y"], ["a", "b", "c"]).to_json("a test"))
     assert_counts(read_counts(tmp_path / "X.biom", transpose=False), ["x", "y"], ["a", "b", "c"])
+
+
+@pytest.mark.parametrize("delimiter", [";", ",", "\t"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_the_line_that_names_the_delimiter_to_excel_is_no_data(tmp_path, delimiter, encoding):
+    lines = [f"sep={delimiter}", delimiter.join(["site", "oak", "fir"]), delimiter.join(["hill", "2", "1"])]
+    path = tmp_path / "X.csv"
+    path.write_bytes("".join(f"{line}\r\n" for line in lines).encode(encoding))
+    table = read_counts(path)
+    np.testing.assert_array_equal(table.X.toarray(), [[2, 1]])
+    assert (table.row_names.tolist(), table.feature_names.tolist()) == (["hill"], ["oak", "fir"])
+
+
+@pytest.mark.parametrize("name", ["table.xlsx", "table.xls", "table.csv", "table", "table.npz"])
+@pytest.mark.parametrize("age", ["old", "new"])
+def test_a_workbook_is_refused_with_advice_whatever_its_name(tmp_path, name, age):
+    path = tmp_path / name
+    if age == "old":
+        path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("xl/worksheets/sheet1.xml", "<worksheet/>")
+    with pytest.raises(InputFileError, match="Excel") as caught:
+        read_counts(path)
+    assert caught.value.path == path
 
 
 @pytest.mark.parametrize("index", [False, True, "patient", "words"])

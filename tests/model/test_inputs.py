@@ -239,3 +239,22 @@ def test_masked_entries_are_an_error_rather_than_counts(estimator):
         with pytest.raises(CountsError) as caught:
             call(masked)
         assert (caught.value.row, caught.value.column) == (7, 3)
+
+
+def masked_after(values, n):
+    """Return an array in which all but the first `n` entries are masked."""
+    return np.ma.masked_array(values, np.arange(values.size).reshape(values.shape) >= n)
+
+
+def test_masked_parameters_are_an_error_rather_than_what_is_behind_the_mask():
+    X = np.random.default_rng(0).poisson([[9, 1, 2], [1, 9, 2]] * 6) + 1
+    model = MMPCA(2, 2, n_init=1, random_state=0).fit(X)
+    labels, topics = masked_after(model.labels_, 5), masked_after(model.components_, 2)
+    for call, name in (
+        (lambda: MMPCA(2, 2, start=labels).fit(X), "start"),
+        (lambda: MMPCA(2, 2, topics=topics).fit(X), "topics"),
+        (lambda: model.explain(X, [0], labels=labels), "labels"),
+        (lambda: model.sample(12, lengths=masked_after(X.sum(axis=1), 3)), "lengths"),
+    ):
+        with pytest.raises(ValueError, match=name):
+            call()

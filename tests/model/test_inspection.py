@@ -1,9 +1,14 @@
 """Inspection of counts: sound ones raise no finding, and every kind of problem raises its own."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from mmpca import MMPCA, MMPCASearch
 from mmpca.counts import as_counts
+from mmpca.distributed import fit as fit_blocks
+from mmpca.errors import SuspiciousCountsWarning
+from mmpca.evaluation import compare
 from mmpca.model.inspection import inspect_counts, misread_columns
 from mmpca.simulate import paper_design
 
@@ -122,11 +127,28 @@ def test_an_identifier_is_found_by_its_name(trees, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["year", "Year of birth", "birth_year", "age", "sex", "Batch", "visit date", "weight_kg"]
+    ("name", "values"),
+    [
+        ("year", lambda n: 1500 + shuffled(n) * 8),
+        ("Year of birth", lambda n: np.where(shuffled(n) % 2, 1950, 1951)),
+        ("age", lambda n: 200 + shuffled(n) % 7),
+        ("week", lambda n: np.arange(n) // 4),
+        ("sex", lambda n: shuffled(n) % 2 + 1),
+        ("Batch", lambda n: shuffled(n) % 4 + 1),
+        ("weight_kg", shuffled),
+    ],
 )
-def test_a_description_of_the_rows_is_found_by_its_name(trees, name):
-    X, features = named(name, lambda n: np.arange(n) % 2)(trees)
+def test_a_description_of_the_rows_is_found_by_name_and_values(trees, name, values):
+    X, features = named(name, values)(trees)
     assert misread(X, features) == {"metadata"}
+
+
+@pytest.mark.parametrize("name", ["year", "birth_year", "age", "sex", "Batch", "visit date", "subject", "id", "total"])
+def test_a_name_alone_is_a_note_of_inspect_at_most(trees, name):
+    X, features = named(name, lambda n: trees[:, ::-1][:n, 0])(trees)
+    assert misread(X, features) == set()
+    assert levels(X, feature_names=features).get("suspicious names") == (None if name == "total" else "note")
+    assert "suspicious names" not in levels(X, feature_names=["willow", *TREES])
 
 
 @pytest.mark.parametrize(
@@ -168,6 +190,22 @@ def test_totals_of_more_than_the_table_are_found_by_their_names(trees, name):
     assert misread(X, rows=[*(f"r{i}" for i in range(60)), name]) == {"totals row"}
 
 
+WORDS = ["year", "total", "subject", "id", "age", "time", "sample", "case", "group", "index", "number", "all"]
+
+
+@pytest.mark.parametrize("n_words", [12, 30, 400])
+@pytest.mark.parametrize("n_texts", [3, 12, 60])
+@pytest.mark.parametrize("length", [8, 60, 3000])
+def test_words_that_are_also_titles_of_columns_raise_no_warning(n_words, n_texts, length):
+    rng = np.random.default_rng([n_words, n_texts, length])
+    for _ in range(10):
+        words = rng.permutation([*WORDS, *(f"word{v}" for v in range(n_words - len(WORDS)))])
+        shares = rng.permutation(1 / (np.arange(n_words) + 2.7))  # Zipf and Mandelbrot
+        texts = rng.dirichlet(30 * n_words * shares / shares.sum(), n_texts)
+        X = rng.multinomial(rng.poisson(length, n_texts) + 1, texts)
+        assert misread(X, words) == set()
+
+
 def test_words_in_texts_are_no_descriptions(sound):
     words = [f"word{v}" for v in range(917)]
     for v, word in zip([0, 1, 500, 916], ["year", "subject", "total", "age"], strict=True):
@@ -180,10 +218,100 @@ def test_words_in_texts_are_no_descriptions(sound):
     assert "identifier" not in found
 
 
+def test_a_frequent_feature_is_no_identifier():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(rng.gamma(3, 1, (30, 1)) * [2000, *(8 * [100])])
+    assert len(set(X[:, 0])) == 30
+    assert misread(X) == set()
+    assert misread(rng.poisson(2000, (12, 5))) == set()  # no years
+
+
+def test_a_table_too_small_to_tell_is_not_suspected():
+    assert misread(np.tile([3, 1, 0, 2], (40, 1))) == misread(np.tile([[20, 1, 9], [20, 8, 3]], (40, 1))) == set()
+    assert misread([[2, 1, 1], [1, 1, 0], [3, 1, 2], [2, 0, 2]]) == set()
+    assert misread([[1, 2], [3, 1], [4, 3]]) == set()
+    assert misread([[1, 2], [2, 1], [3, 4], [4, 1], [5, 2]], ["subject", "oak"]) == set()
+
+
 def test_ordinary_counts_are_not_suspected(trees, sound):
     for X in (trees, sound, trees[:3], trees[:, :2], trees[np.argsort(-trees[:, 0])]):
         assert misread(X) == set()
     assert misread(trees, TREES, ["total", *(f"r{i}" for i in range(59))]) == set()
+
+
+# --- warnings of fits in Python -------------------------------------------------------------------------------------
+
+FITS = {
+    "MMPCA": lambda frame: MMPCA(2, 2, n_init=1, random_state=0).fit(frame),
+    "square roots": lambda frame: MMPCA(2, 2, n_init=1, stabilize="sqrt", random_state=0).fit(frame),
+    "MMPCASearch": lambda frame: MMPCASearch([1, 2], [2], n_init=1, n_folds=2, random_state=0).fit(frame),
+    "compare": lambda frame: compare(frame, 2, 2, methods=["MMPCA", "NMF"], measure_memory=False, random_state=0),
+}
+
+
+def frame_of(X, name=None, values=None):
+    frame = pd.DataFrame(X, columns=TREES)
+    if name is not None:
+        frame.insert(0, name, values)
+    return frame
+
+
+@pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
+@pytest.mark.parametrize("fit", FITS)
+def test_a_fit_warns_once_and_at_the_line_that_called_it(trees, fit):
+    with pytest.warns(SuspiciousCountsWarning, match="'patient_id'") as caught:
+        FITS[fit](frame_of(trees, "patient_id", shuffled(60)))
+    (one,) = (w for w in caught if issubclass(w.category, SuspiciousCountsWarning))
+    assert one.filename == __file__
+
+
+@pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        *((name, shuffled) for name in ("user_id", "PatientID", "subject", "participant", "Unnamed: 0")),
+        ("Unnamed: 0", np.arange),
+        ("subject", lambda n: 1000 + 37 * np.arange(n) % 400),
+        ("year", lambda n: 1990 + shuffled(n) % 30),
+        ("age", lambda n: 100 + shuffled(n)),
+        ("Total", None),
+    ],
+)
+def test_a_fit_of_a_data_frame_warns_of_what_is_no_count(trees, name, values):
+    frame = frame_of(trees, name, trees.sum(axis=1) if values is None else values(60))
+    with pytest.warns(SuspiciousCountsWarning, match=f"'{name}'"):
+        MMPCA(2, 2, n_init=1, random_state=0).fit(frame)
+    model = MMPCA(2, 2, n_init=1, random_state=0).fit(frame.drop(columns=name))  # warnings are errors
+    assert model.feature_names_in_.tolist() == TREES
+
+
+@pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
+def test_a_fit_warns_of_a_row_of_totals_by_the_index_of_the_data_frame(trees):
+    frame = frame_of(trees)
+    frame.loc["Sum of sites"] = frame.sum()
+    with pytest.warns(SuspiciousCountsWarning, match="'Sum of sites'"):
+        MMPCA(2, 2, n_init=1, random_state=0).fit(frame)
+
+
+@pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
+def test_a_fit_of_an_array_warns_of_a_column_by_its_number(trees):
+    with pytest.warns(SuspiciousCountsWarning, match="Feature 0 "):
+        MMPCA(2, 2, n_init=1, random_state=0).fit(np.column_stack([np.arange(60), trees]))
+
+
+@pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
+def test_rows_in_blocks_raise_the_same_warning(trees):
+    X = np.column_stack([np.arange(60), trees])
+    with pytest.warns(SuspiciousCountsWarning, match="Feature 0 ") as caught:
+        fit_blocks(MMPCA(2, 2, n_init=1, random_state=0), [X[:20], X[20:]])
+    assert caught[0].filename == __file__
+
+
+def test_a_refused_fit_leaves_the_model_unchanged_if_the_warning_is_an_error(trees):
+    model = MMPCA(2, 2, n_init=1, random_state=0)
+    with pytest.raises(SuspiciousCountsWarning):
+        model.fit(np.column_stack([np.arange(60), trees]))
+    assert not hasattr(model, "labels_")
 
 
 # --- facts ------------------------------------------------------------------------------------------------------

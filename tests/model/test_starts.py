@@ -264,13 +264,15 @@ def test_more_starts_begin_with_the_same_ones(data, X):
 
 
 def test_starts_are_searched_in_parallel(data, X):
-    threads = {}
+    def threads_of_a_fit():
+        threads = {}
+        model = MMPCA(4, 3, topics=data.topics, start="random", n_init=2, n_jobs=2, random_state=0)
+        model.fit(X, callback=lambda now: threads.setdefault(now.start, threading.get_ident()) and None)
+        assert {1, 2} <= threads.keys()
+        return {threads[1], threads[2], threading.get_ident()}
 
-    def look(progress):
-        threads.setdefault(progress.start, threading.get_ident())
-
-    MMPCA(4, 3, topics=data.topics, start="random", n_init=2, n_jobs=2, random_state=0).fit(X, callback=look)
-    assert len({threads[1], threads[2], threading.get_ident()}) == 3
+    # On a busy machine, a thread may finish its start before the other one gets to run, but not every time.
+    assert any(len(threads_of_a_fit()) == 3 for _ in range(200))
 
 
 # --- a sample of many rows --------------------------------------------------------------------------------------

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mmpca.cli import console, options
-from mmpca.cli.inputs import drop_empty_rows, read_data, read_labels
+from mmpca.cli.inputs import drop_empty_rows, read_data, read_labels, suspicions
 from mmpca.cli.options import ReadOptions, TextOptions
 from mmpca.cli.progress import progress_display
 from mmpca.cli.tables import console_table, records, write_table
+from mmpca.errors import SuspiciousCountsWarning
 
 if TYPE_CHECKING:
     from mmpca.evaluation import Comparison
@@ -63,6 +64,7 @@ def compare(
     data = drop_empty_rows(data, input, notes, drop=drop_empty)
     as_counts(data.X)  # invalid data is reported once here, not by every method
     sizes = options.default_sizes(clusters, topics, data.X.shape)
+    console.notes(suspicions(data, n_clusters=sizes[0], n_topics=sizes[1]))  # now: the fits may take hours
     methods = chosen_methods(method or None, all_methods(*sizes, seed))
     results = _fit_all(data.X, methods, sizes, truth, memory, notes)
     if not results:
@@ -95,7 +97,8 @@ def _fit_all(
                     results += compare_methods(
                         X, *sizes, labels=truth, methods={name: estimator}, measure_memory=memory
                     )
-                notes += [f"{name}: {text}" for text in console.warning_texts(caught)]
+                own = (w for w in caught if not issubclass(w.category, SuspiciousCountsWarning))
+                notes += [f"{name}: {text}" for text in console.warning_texts(own)]
             except ValueError as error:
                 notes.append(f"{name} was skipped: {error}")
     return results

@@ -99,21 +99,18 @@ def drop_empty_rows(data: InputData, path: Path, notes: list[str], *, drop: bool
     return data.take(filled) if n_empty else data
 
 
-def suspicions(
-    data: InputData | Loaded, *, n_clusters: int | None = None, n_topics: int = 1, max_rows: int = 10_000
-) -> list[str]:
+def suspicions(data: InputData | Loaded, *, n_clusters: int | None = None, n_topics: int = 1) -> list[str]:
     """Return the warnings of ``mmpca inspect`` as notes, for a command that continues.
 
     Parameters
     ----------
     data : InputData or Loaded
-        If the rows are on workers, `max_rows` evenly spaced ones are inspected.
+        If the rows are in blocks, evenly spaced ones are inspected.
     n_clusters, n_topics : int, optional
         Sizes of a fit. Without them, only rows and columns that do not look like counts are noted.
     """
-    import numpy as np
-
     from mmpca.counts import as_counts
+    from mmpca.distributed.fitting import sampled_rows
     from mmpca.model.inspection import inspect_counts, misread_columns
 
     names: dict[str, Any]
@@ -121,11 +118,7 @@ def suspicions(
         counts, is_words = as_counts(data.X, empty_rows="allow"), data.text is not None
         names = {"row_names": data.table.row_names, "feature_names": data.table.feature_names}
     else:
-        n_rows, is_words = data.backend.n_rows, False
-        rows = np.unique(np.linspace(0, n_rows - 1, min(n_rows, max_rows)).astype(np.int64))
-        counts = data.backend.take(rows)
-        row_names = None if data.row_names is None else [data.row_names[i] for i in rows]
-        names = {"row_names": row_names, "feature_names": data.feature_names}
+        is_words, (counts, names) = False, sampled_rows(data)
     if n_clusters is None:
         findings = [] if is_words else misread_columns(counts, **names)
     else:

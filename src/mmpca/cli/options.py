@@ -14,6 +14,8 @@ from typing import Annotated, Any, NamedTuple, get_args
 
 import typer
 
+from mmpca.cli.console import literal
+
 LARGEST_SEED = 2**32 - 1
 MAX_DIGITS = 9  # of a number of clusters or topics
 MAX_NUMBERS = 10_000  # in a range of them
@@ -100,11 +102,11 @@ def output_file(*endings: str) -> Callable[[Path | None], Path | None]:
         if path is None:
             return None
         if endings and not path.name.endswith(endings):
-            raise typer.BadParameter(f"{path.name} must end in one of {', '.join(endings)}.")
+            raise typer.BadParameter(literal(f"{path.name} must end in one of {', '.join(endings)}."))
         try:
             check_writable(path)
         except OSError as error:
-            raise typer.BadParameter(f"cannot write {error.filename}: {error.strerror}.") from None
+            raise typer.BadParameter(literal(f"cannot write {error.filename}: {error.strerror}.")) from None
         return path
 
     _OUTPUT_CHECKS.add(check)
@@ -161,7 +163,8 @@ def check_outputs(inputs: Sequence[Path], outputs: Mapping[str, Path]) -> None:
     for name, path in outputs.items():
         for role, other in taken:
             if _is_same_file(path, other) or _is_text_in(path, other):
-                raise typer.BadParameter(f"{name} would overwrite {path}, which is {role}. Choose another file.")
+                message = f"{name} would overwrite {path}, which is {role}. Choose another file."
+                raise typer.BadParameter(literal(message))
         taken.append((f"also written by {name}", path))
 
 

@@ -81,6 +81,7 @@ def predict(
 def _load(paths: list[Path], read: ReadOptions, scheduler: str | None, file: ModelFile) -> Iterator[Loaded]:
     """Provide the rows of one input, or of several files, with the features of a model."""
     from mmpca.distributed import fitting
+    from mmpca.model.prediction import note_on_positions
 
     if scheduler is None and len(paths) == 1:
         data = read_for_model(paths[0], read, file)
@@ -90,7 +91,8 @@ def _load(paths: list[Path], read: ReadOptions, scheduler: str | None, file: Mod
     reading = fitting.reading_for(model)
     with load_files(paths, read, scheduler, reading, n_jobs=model.n_jobs, is_text_model=is_text_model) as loaded:
         fitting.check_features(model, loaded.backend)
-        yield loaded._replace(notes=[*loaded.notes, *suspicions(loaded)])
+        unmatched = [] if reading.known is not None else note_on_positions(False, loaded.feature_names is not None)
+        yield loaded._replace(notes=[*loaded.notes, *unmatched, *suspicions(loaded)])
 
 
 def _show(table: dict[str, list[Any]]) -> None:

@@ -14,7 +14,7 @@ from mmpca.cli.inputs import drop_empty_rows, load_data, read_data, suspicions
 from mmpca.cli.options import ReadOptions, SelectionCriterion, Stabilization, TextOptions
 from mmpca.cli.progress import progress_display
 from mmpca.cli.tables import console_table, records, write_table
-from mmpca.errors import InterruptedSearchWarning
+from mmpca.errors import InterruptedSearchWarning, SuspiciousCountsWarning
 
 if TYPE_CHECKING:
     from mmpca.selection import MMPCASearch
@@ -107,7 +107,8 @@ def select(
     for path, table in ((labels, label_table), (results, cells)):
         if path is not None:
             write_table(path, table, safe=safe_csv)
-    console.notes(notes + console.warning_texts(caught))
+    notes += console.warning_texts(w for w in caught if not issubclass(w.category, SuspiciousCountsWarning))
+    console.notes(notes)
     if json:
         document = {
             **search.best_params_,
@@ -118,7 +119,7 @@ def select(
             "cells": records(cells),
             "model": model,
             "labels": records(label_table) if labels is None else labels,
-            "notes": suspected + notes + console.warning_texts(caught),
+            "notes": suspected + notes,
         }
         console.print_json(document)
     else:

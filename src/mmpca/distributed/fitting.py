@@ -17,6 +17,7 @@ from mmpca.distributed.sources import Loaded, Reading, load
 from mmpca.distributed.workers import open_workers
 from mmpca.errors import CountsError, warn
 from mmpca.model import MMPCA, prediction
+from mmpca.model.inspection import warn_of_misread_columns
 from mmpca.model.prediction import Scores
 from mmpca.model.rules import RULES
 from mmpca.monitor import Callback, Monitor
@@ -48,7 +49,7 @@ def fit(
         :func:`mmpca.io.read_counts` reads. The `X` of an AnnData object must be a dask array, as returned by
         ``anndata.experimental.read_lazy`` (which needs xarray) and ``read_elem_lazy`` for ``.h5ad`` and ``.zarr``
         files. Matrices in memory are sent through the scheduler, which keeps a copy in case a worker dies; large ones
-        should be read by the workers instead.
+        should be read by the workers instead. Data frames must have the same columns in the same order.
     client : distributed.Client or str, optional
         A client, or the address of a scheduler. By default, `model.n_jobs` threads read the blocks and fit the model in
         the memory of this process.
@@ -72,6 +73,11 @@ def fit(
     ClusterError
         If the scheduler is lost, or if a call kills all workers that try it.
 
+    Warns
+    -----
+    SuspiciousCountsWarning
+        As in :meth:`mmpca.MMPCA.fit`, from up to 10,000 of the rows.
+
     Examples
     --------
     >>> from mmpca import MMPCA
@@ -86,7 +92,17 @@ def fit(
     reading = Reading(stabilize=model.stabilize, options=read or {})
     with open_workers(client) as workers:
         loaded = load(X, workers, reading, n_threads=effective_n_jobs(model.n_jobs), monitor=Monitor(callback))
+        counts, names = sampled_rows(loaded)
+        warn_of_misread_columns(counts, **names)
         return fit_loaded(model, loaded, checkpoint=checkpoint, callback=callback)
+
+
+def sampled_rows(loaded: Loaded, max_rows: int = 10_000) -> tuple[Counts, dict[str, Any]]:
+    """Return evenly spaced rows, with their names and those of the features, to inspect them."""
+    n_rows = loaded.backend.n_rows
+    rows = np.unique(np.linspace(0, n_rows - 1, min(n_rows, max_rows)).astype(np.int64))
+    row_names = None if loaded.row_names is None else [loaded.row_names[i] for i in rows]
+    return loaded.backend.take(rows), {"row_names": row_names, "feature_names": loaded.feature_names}
 
 
 def check_model(model: MMPCA) -> None:
@@ -128,9 +144,9 @@ def predict(model: MMPCA, X: Any, client: Any = None, *, read: Mapping[str, Any]
     model : MMPCA
         A fitted model.
     X, client, read
-        As in :func:`fit`. The features of files and AnnData are matched to those of the model by name, if both have
-        names: unknown features are dropped, missing ones are zero, both with a warning. A row without counts is
-        assigned to the largest cluster.
+        As in :func:`fit`. The features of files, data frames and AnnData are matched to those of the model by name, if
+        both have names: unknown features are dropped, missing ones are zero, both with a warning. A row without counts
+        is assigned to the largest cluster.
 
     Returns
     -------
@@ -151,7 +167,9 @@ def predict(model: MMPCA, X: Any, client: Any = None, *, read: Mapping[str, Any]
     with open_workers(client) as workers:
         loaded = load(X, workers, reading, n_threads=effective_n_jobs(model.n_jobs))
         check_features(model, loaded.backend)
-        for note in loaded.notes:
+        is_model_named = hasattr(model, "feature_names_in_")
+        unmatched = [] if is_model_named else prediction.note_on_positions(False, loaded.feature_names is not None)
+        for note in [*loaded.notes, *unmatched]:
             warn(note, UserWarning)
         labels: NDArray[np.int32] = _map(predict_rows, model, loaded.backend)
     return labels

@@ -263,12 +263,23 @@ def read_block(block: Any, number: int, reading: Reading) -> Block:
     if _is_delayed(block):
         block = block.compute(scheduler="synchronous")
     name = f"block {number} of X"
+    columns = list(getattr(block, "columns", ()))
+    if columns and all(isinstance(column, str) for column in columns):  # a data frame with names
+        return _align(block, np.array(columns, dtype=object), name, reading)
     if reading.names is None or reading.known is None or block.shape[0] == 0:
         unnamed = reading.known is not None and reading.names is None
         return _check(block, name, reading, notes=tuple(note_on_positions(True, False)) if unnamed else ())
     counts = as_counts(block, name=name, empty_rows="allow").to_csr()
     aligned = align_features(counts, reading.names, reading.known, name=name)
     return _check(aligned.X, name, reading, notes=tuple(f"{name}: {note}" for note in aligned.notes()))
+
+
+def _align(frame: Any, names: Any, name: str, reading: Reading) -> Block:
+    """Return the counts of a data frame, with the features of a model if there is one."""
+    if reading.known is None or frame.shape[0] == 0:
+        return _check(frame, name, reading, names if reading.known is None else reading.known)
+    aligned = align_features(as_counts(frame, name=name, empty_rows="allow").to_csr(), names, reading.known, name=name)
+    return _check(aligned.X, name, reading, reading.known, notes=tuple(f"{name}: {note}" for note in aligned.notes()))
 
 
 def _read_file(path: Path, reading: Reading) -> Block:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -15,8 +16,10 @@ from sklearn.base import clone
 
 from mmpca import baselines
 from mmpca.counts import as_counts
+from mmpca.errors import SuspiciousCountsWarning
 from mmpca.evaluation.partitions import agreement
 from mmpca.model import MMPCA
+from mmpca.model.inspection import warn_of_misread_columns
 from mmpca.monitor import Callback, Monitor
 from mmpca.topics import LDA
 
@@ -140,6 +143,8 @@ def compare(
     ('spherical k-means', (60,))
     """
     rows = as_counts(X)
+    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    warn_of_misread_columns(rows, feature_names=names)
     if labels is not None and np.shape(labels) != (rows.n_rows,):
         raise ValueError(
             f"labels must have one label for each of the {rows.n_rows} rows of X, but its shape is {np.shape(labels)}."
@@ -153,7 +158,9 @@ def compare(
     for estimator, name, following in zip(chosen.values(), names, names[1:], strict=False):
         if monitor.is_stopped:
             break
-        results.append(_fit(name, estimator, csr, labels, measure_memory))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SuspiciousCountsWarning)  # issued above
+            results.append(_fit(name, estimator, csr, labels, measure_memory))
         monitor.step(text=following)
     return results
 

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mmpca.counts import Counts, as_counts
-from mmpca.errors import OverdispersionWarning
+from mmpca.errors import OverdispersionWarning, SuspiciousCountsWarning
 from mmpca.parameters import Rule, check_parameters, integer, one_of, real
 from mmpca.topics import split_counts
 
@@ -310,7 +310,8 @@ def _refit(model: Any, rows: Counts, how: str, share: float, seed: int, labels: 
         **{name: auto for name, auto in UNBIASED.items() if not isinstance(parameters.get(name, auto), str)}
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OverdispersionWarning)  # the fit of the model has warned already
+        for category in (OverdispersionWarning, SuspiciousCountsWarning):  # the fit of the model has warned already
+            warnings.simplefilter("ignore", category)
         others = again.fit(part.to_csr()).labels_
     kept = labels[at]
     return matched_jaccard(kept, others, int(labels.max()) + 1), float(adjusted_rand_score(kept, others))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -125,7 +126,8 @@ def _sample_lines(path: Path) -> tuple[list[str], int]:
             if not (content := read_line(path, stream, number)):
                 break
             line = decode(path, content, number).removesuffix("\n").removesuffix("\r")
-            if not sample and (line.startswith("# ") or not line.strip()):
+            is_hint = re.fullmatch('"?sep=.?"?', line)  # names the delimiter to Excel
+            if not sample and (line.startswith("# ") or not line.strip() or is_hint):
                 n_skipped += 1
             else:
                 sample.append(line)

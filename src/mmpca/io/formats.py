@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from zipfile import BadZipFile, ZipFile
 
 from mmpca.counts import as_counts
 from mmpca.io.delimited import detect_dialect, find_triple_columns, is_number, read_table
@@ -194,6 +195,8 @@ def detect_format(path: str | Path) -> str:
     path = Path(path)
     check_file(path)
     magic = first_bytes(path)
+    if _is_workbook(path, magic):
+        raise input_error(path, "expected a file of counts, but this is an Excel workbook. Save the sheet as CSV.")
     if magic.startswith(b"PK\x03\x04"):
         if suffix(path) in (".npz", ""):
             return "npz"
@@ -204,6 +207,17 @@ def detect_format(path: str | Path) -> str:
     if magic.startswith(b"PAR1"):
         return "parquet"
     return _detect_text_format(path)
+
+
+def _is_workbook(path: Path, magic: bytes) -> bool:
+    """Return True for Excel's files, old (.xls) and new (.xlsx), whatever their names."""
+    if not magic.startswith(b"PK\x03\x04"):
+        return magic.startswith(b"\xd0\xcf\x11\xe0")
+    try:
+        with ZipFile(path) as archive:
+            return any(name.startswith("xl/") for name in archive.namelist())
+    except (BadZipFile, OSError, ValueError, NotImplementedError):
+        return False
 
 
 def _detect_hdf5_format(path: Path) -> str:

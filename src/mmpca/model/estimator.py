@@ -21,6 +21,7 @@ from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning, warn
 from mmpca.model import explanation, files, prediction
 from mmpca.model.checkpoints import Checkpoint
 from mmpca.model.dispersion import advice, overdispersion
+from mmpca.model.inspection import warn_of_misread_columns
 from mmpca.model.rules import RULES, SUM_TOLERANCE
 from mmpca.model.starts import SAMPLED_ROWS, Outcome, Start, StartReport, best_of, plan_starts, search_from_starts
 from mmpca.monitor import Callback, Monitor, logger
@@ -221,6 +222,16 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         Returns
         -------
         self
+
+        Warns
+        -----
+        SuspiciousCountsWarning
+            If a column or a row looks like an identifier, another measurement or a total, by its values or by its name
+            and its values.
+        OverdispersionWarning
+            If counts vary much more within clusters than the model expects.
+        InterruptedSearchWarning
+            If the fit was interrupted.
         """
         # A copy checks the data, so that an error leaves this model unchanged.
         checked = type(self)(**self.get_params(deep=False))
@@ -378,10 +389,13 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     def _counts(self, X: Any, *, reset: bool) -> Counts:
         """Return X as counts, checked against the fitted features; when fitting, empty rows are an error."""
         check_unmasked(X)  # scikit-learn drops masks
+        row_names = X.index if hasattr(X, "columns") and hasattr(X, "index") else None
         X = validate_data(
             self, X, reset=reset, accept_sparse=True, dtype=None, ensure_all_finite=False, ensure_min_samples=1
         )
         rows = as_counts(X, empty_rows="error" if reset else "allow")
+        if reset:
+            warn_of_misread_columns(rows, row_names=row_names, feature_names=getattr(self, "feature_names_in_", None))
         stabilize = self.stabilize if reset else self.stabilize_
         return square_root(rows) if stabilize == "sqrt" else rows
 
@@ -630,6 +644,8 @@ def check_topics(topics: Any, n_topics: int, totals: NDArray[Any]) -> Array:
 
     Rows must sum to one, and every feature with counts (`totals`, shape (V,)) must have a positive probability.
     """
+    if np.ma.is_masked(topics):  # asarray would drop the mask
+        raise ValueError("topics must hold probabilities, but some of them are masked. Fill them in.")
     beta = np.asarray(topics)
     if beta.dtype.kind not in "biuf":
         raise ValueError(

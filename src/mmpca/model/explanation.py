@@ -187,6 +187,8 @@ def select_rows(rows: ArrayLike | None, n_rows: int) -> NDArray[np.intp]:
 
 def check_labels(labels: ArrayLike, n_rows: int, n_clusters: int) -> NDArray[np.intp]:
     """Check the labels of the clusters to explain."""
+    if np.ma.is_masked(labels):  # asarray would drop the mask
+        raise ValueError("labels must hold one cluster for each row, but some of them are masked. Fill them in.")
     chosen = np.asarray(labels)
     if chosen.shape != (n_rows,) or chosen.dtype.kind not in "iu":
         raise ValueError(

@@ -1,8 +1,8 @@
 """Inspect a count matrix before fitting: its size, the cost of a fit, and possible problems.
 
-``mmpca inspect`` prints what this module returns; ``fit``, ``select`` and ``predict`` note its warnings. To add a line
-(and its numbers to ``--json``), add a `Fact` to `_facts`; to add a finding, write a check that yields `Finding` and
-list it in `_CHECKS`.
+``mmpca inspect`` prints what this module returns. ``fit``, ``select``, ``compare`` and ``predict`` note its warnings.
+In Python, a fit warns about columns and rows that are not counts. To add a line (and its numbers to ``--json``), add a
+`Fact` to `_facts`; to add a finding, write a check that yields `Finding` and list it in `_CHECKS`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import chdtr, pdtr
 
 from mmpca.counts import Counts, transposition_hint
+from mmpca.errors import SuspiciousCountsWarning, warn
 from mmpca.model.dispersion import LARGE_INDEX, overdispersion
 from mmpca.model.starts import SAMPLED_ROWS, auto_plan
 
@@ -32,14 +35,22 @@ UNEVEN_FACTOR = 1000
 DOMINANT_SHARE = 0.3
 N_LISTED = 3  # suspicious features named by a finding
 
-# Columns that are not counts. Values alone are evidence only if there are enough rows to rule out chance.
+# Columns that are not counts. Names alone prove nothing: "year", "total" and "subject" are words in texts, too. Values
+# alone are evidence only if chance is ruled out: in ten rows or more.
 ENOUGH_ROWS = 10
-N_SCREENED = 200  # first rows, in which a column must look suspicious before all rows are examined
-N_ENDS = 5  # first and last columns, where tables usually describe their rows
-FEW_FEATURES = 50  # no vocabulary is this small, so "age" is not a word in a text
-IDENTIFIER_SHARE = 0.5  # of all counts, in a column where no value repeats
-YEARS = (1900, 2100)
+ENOUGH_NAMED_ROWS = 6  # if the name is suspicious as well
+ENOUGH_DISTINCT_ROWS = 6
+COINCIDENCE = 1e-4  # probability that a feature or a row is the sum of the others by chance
+N_SCREENED = 200  # rows in which a column must look suspicious before all of its rows are compared
+FILLED_SHARE = 0.9  # rows that have a description, or are dominated by it
+N_ENDS = 5  # first and last features, where tables have descriptions of their rows
+FEW_FEATURES = 50  # hardly any vocabulary of texts is that small
+IDENTIFIER_SHARE = 0.9  # of all counts, in a column where no value repeats
+DOMINANCE = 3  # times the largest other count of the row
+YEARS, NAMED_YEARS = (1900, 2100), (1000, 2999)
 CONSTANT = 10
+MIN_DISTINCT = 4  # values of a sorted column
+UNLIKELY, VERY_UNLIKELY = 0.02, 0.001  # probabilities under chance
 
 
 class Fact(NamedTuple):
@@ -199,8 +210,8 @@ def misread_columns(
 ) -> list[Finding]:
     """List columns and rows that do not look like counts: identifiers, other measurements, totals.
 
-    These are some of the findings of :func:`inspect_counts`. They are quick to compute, and unlike the others they also
-    apply to rows to predict.
+    These are warnings of :func:`inspect_counts`; on their own, they are quick to find, and meaningful for rows to
+    predict. A name such as "year" or "subject" is not enough: the values must support it.
 
     Examples
     --------
@@ -212,6 +223,14 @@ def misread_columns(
     """
     case = _Case(counts, counts.row_totals(), counts.column_totals(), np.nan, 0, 0, row_names, feature_names)
     return list(_misread(case))
+
+
+def warn_of_misread_columns(
+    counts: Counts, *, row_names: Names | None = None, feature_names: Names | None = None
+) -> None:
+    """Issue a SuspiciousCountsWarning for each finding of :func:`misread_columns`."""
+    for finding in misread_columns(counts, row_names=row_names, feature_names=feature_names):
+        warn(f"{finding.message} {finding.remedy}", SuspiciousCountsWarning)
 
 
 # --- facts ------------------------------------------------------------------------------------------------------
@@ -369,8 +388,10 @@ def _transposed(case: _Case) -> Iterator[Finding]:
 
 
 def _misread(case: _Case) -> Iterator[Finding]:
-    """Find features and rows that do not look like counts."""
-    if case.counts_words:
+    """Find features and rows whose values, or names and values, do not look like counts."""
+    # Copies of the same row are no evidence of anything.
+    n_distinct = n_distinct_rows(case.counts.take(slice(0, N_SCREENED)))
+    if case.counts_words or n_distinct < min(case.counts.n_rows, ENOUGH_DISTINCT_ROWS):
         return
     by_name = _by_name(case)
     named = sorted(v for v, kind in by_name.items() if kind != "total")
@@ -380,19 +401,41 @@ def _misread(case: _Case) -> Iterator[Finding]:
     for kind, (text, remedy) in _KINDS.items():
         features = [v for v, found in sorted(suspects.items()) if found == kind]
         if features:
-            names = ", ".join(case.feature(v) for v in features[:N_LISTED])
-            more = f" and {len(features) - N_LISTED:,} more" if len(features) > N_LISTED else ""
-            subject = f"Feature {names} looks" if len(features) == 1 else f"Features {names}{more} each look"
-            yield Finding("warning", kind, f"{subject} like {text} rather than a count.", remedy)
+            yield Finding("warning", kind, f"{_subject(case, features)} like {text} rather than a count.", remedy)
     yield from _totals(case, sorted(suspects), [v for v, kind in by_name.items() if kind == "total"])
+
+
+def _oddly_named(case: _Case) -> Iterator[Finding]:
+    """Find features with suspicious names, in a table of few features or at its ends, whose values may be counts."""
+    if case.counts_words or case.feature_names is None:
+        return
+    n_rows, n_features = case.counts.n_rows, case.counts.n_features
+    few = n_features <= FEW_FEATURES
+    places = np.arange(n_features) if few else np.r_[:N_ENDS, n_features - N_ENDS : n_features]
+    n_present = _n_present(case.counts)[places]
+    is_likely = n_present > 0 if few else n_present >= max(ENOUGH_ROWS, n_rows - 1)
+    known = _by_name(case) | _by_value(case)
+    names = {int(v): _kind_of_name(case.feature_names[v]) for v in places[is_likely].tolist()}
+    features = [v for v, kind in names.items() if kind not in ("", "total") and v not in known]
+    if features:
+        message = f"{_subject(case, features)} by name like a description of the rows, though its values may be counts."
+        yield Finding("note", "suspicious names", message, "Remove it unless it counts the same events as the rest.")
+
+
+def _subject(case: _Case, features: list[int]) -> str:
+    """Return the beginning of a sentence about features."""
+    names = ", ".join(case.feature(v) for v in features[:N_LISTED])
+    more = f" and {len(features) - N_LISTED:,} more" if len(features) > N_LISTED else ""
+    return f"Feature {names} looks" if len(features) == 1 else f"Features {names}{more} each look"
 
 
 _KINDS = {
     "identifier": (
         "an identifier",
-        "Remove it from the file; if the first column is titled id, it names the rows and is not counted.",
+        "Remove it, or let it name the rows: as the index of a data frame, or as the first column of a file with the "
+        "title id.",
     ),
-    "metadata": ("a description of the rows", "Remove it from the file, unless it counts the same events as the rest."),
+    "metadata": ("a description of the rows", "Remove it, unless it counts the same events as the rest."),
 }
 
 _IDENTIFIERS = {"id", "ids", "uid", "uuid", "guid"}
@@ -418,32 +461,79 @@ def _words(name: object) -> list[str]:
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", str(name))]
 
 
+def _kind_of_name(name: object) -> str:
+    """Return what a name says about its feature: "surely identifier", "identifier", "metadata", "total" or ""."""
+    if str(name).startswith("Unnamed:"):
+        return "surely identifier"
+    words = _words(name)
+    if not words:
+        return ""
+    bearer = _BEARER_NAME.fullmatch(" ".join(words))
+    if (len(words) > 1 and words[-1] in _IDENTIFIERS) or (bearer and bearer[2]):
+        return "surely identifier"
+    if bearer or words[-1] in _NUMBERINGS:
+        return "identifier"
+    if words[-1] in _DESCRIPTIONS or words[0] in _DESCRIPTIONS - {"time", "date", "class", "group"}:
+        return "metadata"
+    return "total" if _TOTALS.fullmatch(" ".join(words)) else ""
+
+
+def _n_present(counts: Counts) -> NDArray[np.int64]:
+    """Return the number of rows with each feature, (V,)."""
+    return np.bincount(counts.indices, minlength=counts.n_features)
+
+
 def _by_name(case: _Case) -> dict[int, str]:
-    """Return features whose names suggest that they are not counts, with their kinds."""
-    if case.feature_names is None:
+    """Return features whose names say that they are not counts, and whose values support it, with their kinds."""
+    if case.feature_names is None or case.counts.n_features < 2:
         return {}
-    n_present = np.bincount(case.counts.indices, minlength=case.counts.n_features)  # rows with the feature, (V,)
-    # Among many features, "year" and "subject" may be words. Descriptions come first or last, and every row has one.
-    n_rows, n_features = case.counts.n_rows, case.counts.n_features
-    is_likely = np.full(n_features, n_features <= FEW_FEATURES)
-    if n_rows >= ENOUGH_ROWS and n_features > FEW_FEATURES:
-        ends = np.r_[:N_ENDS, n_features - N_ENDS : n_features]
-        is_likely[ends] = n_present[ends] >= n_rows - 1
-    found = {}
-    for v in np.flatnonzero(n_present).tolist():
-        words = _words(case.feature_names[v])
-        text = " ".join(words)
-        if (len(words) > 1 and words[-1] in _IDENTIFIERS) or str(case.feature_names[v]).startswith("Unnamed:"):
-            found[v] = "identifier"
-        elif not (words and is_likely[v]):
-            continue
-        elif _BEARER_NAME.fullmatch(text) or words[-1] in _NUMBERINGS:
-            found[v] = "identifier"
-        elif words[-1] in _DESCRIPTIONS or words[0] in _DESCRIPTIONS - {"time", "date", "class", "group"}:
-            found[v] = "metadata"
-        elif _TOTALS.fullmatch(text):
-            found[v] = "total"
+    n_present, n_rows = _n_present(case.counts), case.counts.n_rows
+    kinds = {
+        v: kind
+        for v in np.flatnonzero((n_present > 0) & (n_present >= FILLED_SHARE * n_rows - 1)).tolist()
+        if (kind := _kind_of_name(case.feature_names[v]))
+    }
+    if not kinds:
+        return {}
+    X, found = case.counts.to_csr(), {}
+    for v in sorted(kinds, key=lambda v: -case.columns[v]):  # the largest first, which hide others
+        x, kind = X[:, [v]].toarray().ravel(), kinds[v]
+        if kind == "surely identifier":
+            if n_present[v] >= n_rows - 1:  # numbers may begin at 0; no word is in all texts and has such a name
+                found[v] = "identifier"
+        elif kind == "total" or _is_unlike_counts(x, _largest_count(X, [v, *found])):
+            found[v] = kind
     return found
+
+
+def _largest_count(X: sparse.csr_array, others: list[int]) -> NDArray[np.int32]:
+    """Return the largest count of each row, apart from the features `others`, (N,)."""
+    data = np.where(np.isin(X.indices, others), 0, X.data)
+    largest: NDArray[np.int32] = sparse.csr_array((data, X.indices, X.indptr), shape=X.shape).max(axis=1).toarray()
+    return largest.ravel()
+
+
+def _is_unlike_counts(x: NDArray[np.int32], largest: NDArray[np.int32]) -> bool:
+    """Return True if values, (n,), look unlike counts; `largest` are the largest other counts of the rows, (n,)."""
+    n = x.size
+    if n < ENOUGH_NAMED_ROWS:
+        return False
+    steps = np.diff(x)
+    if (steps > 0).all() or (n >= ENOUGH_ROWS and (steps >= 0).all() and np.unique(x).size >= MIN_DISTINCT):
+        return True
+    if x.min() >= NAMED_YEARS[0] and x.max() <= NAMED_YEARS[1] and x.std() < 0.1 * x.mean():
+        return True
+    if n < ENOUGH_ROWS:
+        return False
+    if np.median(x) >= CONSTANT and (x > DOMINANCE * largest.astype(np.int64)).mean() >= FILLED_SHARE:
+        return True
+    # Counts in this range would repeat more often, even if all values were equally probable: the birthday problem.
+    n_pairs = n * (n - 1) / 2
+    n_repeated = n - np.unique(x).size
+    if pdtr(n_repeated, n_pairs / (int(np.ptp(x)) + 1)) < UNLIKELY and n_repeated <= (1 - FILLED_SHARE) * n:
+        return True
+    # Codes such as 1 and 2 in every row vary less than counts.
+    return bool(x.min() > 0 and chdtr(n - 1, ((x - x.mean()) ** 2).sum() / x.mean()) < VERY_UNLIKELY)
 
 
 def _by_value(case: _Case) -> dict[int, str]:
@@ -451,9 +541,8 @@ def _by_value(case: _Case) -> dict[int, str]:
     counts, n_rows = case.counts, case.counts.n_rows
     if n_rows < ENOUGH_ROWS or counts.n_features < 2:
         return {}
-    n_present = np.bincount(counts.indices, minlength=counts.n_features)
-    features = np.flatnonzero(n_present >= n_rows - 1)  # numbering may begin at 0
-    for rows in (counts.take(slice(0, N_SCREENED)), counts):  # few features remain after the first
+    features = np.flatnonzero(_n_present(counts) >= n_rows - 1)  # numbers may begin at 0
+    for rows in (counts.take(slice(0, N_SCREENED)), counts):  # few features pass the first
         X = rows.to_csr()[:, features].toarray()  # (n, v)
         kinds = [_kind_of_values(x, case.columns[v] / case.columns.sum()) for x, v in zip(X.T, features, strict=True)]
         is_suspect = np.array([kind != "" for kind in kinds], dtype=bool)
@@ -465,7 +554,10 @@ def _kind_of_values(x: NDArray[np.int32], share: float) -> str:
     """Return the kind of a column, (n,), that does not look like counts; "" if it does."""
     if (x[1:] > x[:-1]).all() or (share > IDENTIFIER_SHARE and np.unique(x).size == x.size):
         return "identifier"
-    if (x[0] >= CONSTANT and (x == x[0]).all()) or (x.min() >= YEARS[0] and x.max() <= YEARS[1]):
+    is_year = (
+        x.min() >= YEARS[0] and x.max() <= YEARS[1] and x.var() < x.mean() / 4
+    )  # counts vary as much as their mean
+    if is_year or (x[0] >= CONSTANT and (x == x[0]).all()):
         return "metadata"
     return ""
 
@@ -475,10 +567,16 @@ def _total_features(case: _Case, others: list[int]) -> list[int]:
     X, columns = case.counts.to_csr(), case.columns.copy()
     columns[others] = 0
     rows = case.rows - X[:, others].sum(axis=1, dtype=np.int64)
-    if case.counts.n_rows < 3 or case.counts.n_features - len(others) < 3 or not rows.any():
+    if case.counts.n_features - len(others) < 3 or _may_coincide(rows):
         return []
     candidates = np.flatnonzero(2 * columns == columns.sum()).tolist()
     return [v for v in candidates if np.array_equal(2 * X[:, [v]].toarray().ravel().astype(np.int64), rows)]
+
+
+def _may_coincide(sums: NDArray[np.int64]) -> bool:
+    """Return True if numbers, with these sums when added to their totals, may equal the totals by chance."""
+    chances = -np.log(np.maximum(sums / 2, 1))  # a total of n would be any number up to n as well
+    return bool(chances.sum() > np.log(COINCIDENCE))
 
 
 def _total_rows(case: _Case, others: list[int]) -> list[int]:
@@ -489,28 +587,31 @@ def _total_rows(case: _Case, others: list[int]) -> list[int]:
     if case.counts.n_rows < 3 or not rows.any():
         return []
     found = []
-    for i in np.flatnonzero(2 * rows == rows.sum()).tolist():
-        x = X[[i]].toarray().ravel().astype(np.int64)
-        x[others] = 0
-        if np.array_equal(2 * x, columns):
-            found.append(i)
-    # A total that covers more than this table, or has empty cells, is not the sum of the rows but still the largest.
+    if not _may_coincide(columns):
+        for i in np.flatnonzero(2 * rows == rows.sum()).tolist():
+            x = X[[i]].toarray().ravel().astype(np.int64)
+            x[others] = 0
+            if np.array_equal(2 * x, columns):
+                found.append(i)
+    # Totals of more than the table, or with empty cells, are not the sum of the rows; they are still the largest row.
     largest = int(rows.argmax())
     is_named = case.row_names is not None and _TOTALS.fullmatch(" ".join(_words(case.row_names[largest])))
     return sorted({*found, largest}) if is_named else found
 
 
 def _totals(case: _Case, others: list[int], named: list[int]) -> Iterator[Finding]:
-    """Find totals of features and of rows, apart from `others`; those `named` as totals need only be large."""
+    """Find totals of features and of rows, apart from `others`; those `named` as totals may exceed the sum."""
     X = case.counts.to_csr()
-    largest = X[:, np.setdiff1d(np.arange(X.shape[1]), others)].max(axis=1).toarray().ravel() if named else None
-    is_large = [v for v in named if (X[:, [v]].toarray().ravel() >= largest).all()]
-    for v in sorted({*_total_features(case, others), *is_large}):
+    exceeding = []
+    if named and case.counts.n_rows >= 3:
+        rest = case.rows - X[:, sorted({*others, *named})].sum(axis=1, dtype=np.int64)  # (N,)
+        exceeding = [v for v in named if rest.any() and (X[:, [v]].toarray().ravel() >= rest).all()]
+    for v in sorted({*_total_features(case, others), *exceeding}):
         message = f"Feature {case.feature(v)} seems to be the total of the others, so everything is counted twice."
-        yield Finding("warning", "totals feature", message, "Remove it from the file.")
+        yield Finding("warning", "totals feature", message, "Remove it.")
     for i in _total_rows(case, others):
         message = f"Row {case.row(i)} seems to be the total of the others, but would be clustered like them."
-        yield Finding("warning", "totals row", message, "Remove it from the file.")
+        yield Finding("warning", "totals row", message, "Remove it.")
 
 
 def _scaled(case: _Case) -> Iterator[Finding]:
@@ -617,6 +718,7 @@ _CHECKS: tuple[Callable[[_Case], Iterator[Finding]], ...] = (
     _overdispersed,
     _rare,
     _presence,
+    _oddly_named,
     _duplicate_names,
 )
 

@@ -122,6 +122,8 @@ def auto_plan(n_samples: int, table_size: int) -> tuple[int, int]:
 
 def check_labels(labels: Any, n_samples: int, n_clusters: int) -> Labels:
     """Return given starting labels as int32; every cluster must have a row."""
+    if np.ma.is_masked(labels):  # asarray would drop the mask
+        raise ValueError("start must hold one label for each row, but some of them are masked. Fill them in.")
     values = np.asarray(labels)
     if values.shape != (n_samples,):
         raise ValueError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from collections.abc import Iterable
 from importlib.metadata import version
 from itertools import pairwise
@@ -16,7 +17,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mmpca.counts import Counts
-from mmpca.errors import InterruptedSearchWarning, warn
+from mmpca.errors import InterruptedSearchWarning, SuspiciousCountsWarning, warn
 from mmpca.model import MMPCA
 from mmpca.monitor import Callback, Monitor
 from mmpca.parameters import N_JOBS, VERBOSE, Rule, check_parameters, either, integer, is_integer, one_of
@@ -205,6 +206,8 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         -----
         InterruptedSearchWarning
             If the search was interrupted; the finished cells are compared.
+        SuspiciousCountsWarning
+            As in :meth:`mmpca.MMPCA.fit`.
         """
         n_clusters, n_topics = _check_grid(self.n_clusters, "n_clusters"), _check_grid(self.n_topics, "n_topics")
         self._check_parameters()
@@ -310,7 +313,9 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         ]
         q, k = pairs[0]["n_clusters"], pairs[0]["n_topics"]
         start = {"topics": found.topics[k].beta, "start": found.cells[q, k].labels}
-        self.best_estimator_ = self._model(q, k, **start, random_state=0).fit(X)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SuspiciousCountsWarning)  # issued before the search
+            self.best_estimator_ = self._model(q, k, **start, random_state=0).fit(X)
         self.results_, self.best_params_, self.best_score_ = results, pairs[0], float(score[order[0]])
         self.runner_up_ = pairs[1] if len(pairs) > 1 else None
         self.gap_ = float(score[order[0]] - score[order[1]]) if len(pairs) > 1 else np.inf

@@ -273,6 +273,8 @@ def _check_weights(weights: npt.ArrayLike | None, n_clusters: int) -> npt.NDArra
 
 def _check_lengths(lengths: npt.ArrayLike, n_samples: int) -> npt.NDArray[np.int64]:
     """Return the row totals as a vector of `n_samples` positive integers."""
+    if np.ma.is_masked(lengths):  # asarray would drop the mask
+        raise ValueError("lengths must be integers, but some of them are masked. Fill them in.")
     totals = np.asarray(lengths)
     if totals.dtype.kind not in "iu":
         raise ValueError(

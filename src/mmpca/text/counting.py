@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple, Self
@@ -14,7 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from mmpca.errors import CountsError
+from mmpca.errors import CountsError, warn
 from mmpca.parameters import BOOLEAN, NONE, Rule, check_parameters, either, is_integer, one_of, real
 
 Analyzer = Callable[[str], list[str]]
@@ -344,12 +343,11 @@ class CountTexts(TransformerMixin, BaseEstimator):
         analyze = self._analyzer()
         unreachable = [word for word in vocabulary if word not in analyze(word)]
         if unreachable:
-            warnings.warn(
+            warn(
                 f"{len(unreachable)} of the {len(vocabulary)} words in the vocabulary can never be found, for example "
                 f"{unreachable[0]!r}, because lowercase, strip_accents, stop_words, min_length and ngram_range apply "
                 "to the texts.",
                 UserWarning,
-                stacklevel=4,
             )
         return np.array(list(vocabulary), dtype=object)
 
