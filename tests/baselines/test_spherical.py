@@ -6,7 +6,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from mmpca.baselines import SphericalKMeans
 from mmpca.baselines.base import kmeans_partitions, random_partition, unit_tfidf
-from mmpca.baselines.spherical import mean_directions, run_spherical, spread_rows
+from mmpca.baselines.tfidf import mean_directions, run_spherical, spread_rows
 from mmpca.counts import as_counts
 
 TINY_X = np.array([[7, 1, 0], [5, 2, 1], [9, 1, 1], [0, 3, 8], [1, 1, 5], [2, 8, 1], [1, 4, 1]])

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.decomposition import LatentDirichletAllocation
 
-from mmpca.baselines.variational import VariationalLDA
+from mmpca.baselines.topic_space import VariationalLDA
 from mmpca.simulate import paper_design
 
 
