@@ -55,15 +55,15 @@ def compare(
     from mmpca.evaluation.comparison import chosen_methods
 
     data = read_data(input, read, text)
-    notes = list(data.table.notes)
     names = data.row_names()
     truth = None if labels is None else np.array(read_labels(labels, names, len(names)))
     if truth is not None and drop_empty:
         truth = truth[np.diff(data.X.indptr) > 0]
-    data = drop_empty_rows(data, input, notes, drop=drop_empty)
+    data = drop_empty_rows(data, input, drop=drop_empty)
     as_counts(data.X)  # invalid data is reported once here, not by every method
     sizes = options.default_sizes(clusters, topics, data.X.shape)
     methods = chosen_methods(method or None, all_methods(*sizes, seed))
+    notes = data.table.notes
     results = _fit_all(data.X, methods, sizes, truth, memory, notes)
     if not results:
         raise ValueError(f"No method could be fitted. {notes[-1]}")

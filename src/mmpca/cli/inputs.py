@@ -78,8 +78,8 @@ def read_for_model(path: Path, read: ReadOptions, file: ModelFile) -> InputData:
     return InputData(_count_known_words(path, read, file), file.text)
 
 
-def drop_empty_rows(data: InputData, path: Path, notes: list[str], *, drop: bool) -> InputData:
-    """Return the rows with counts; add a note on the others, or raise an error unless `drop` is true."""
+def drop_empty_rows(data: InputData, path: Path, *, drop: bool) -> InputData:
+    """Return the rows with counts, with a note on the others; raise an error unless `drop` is true."""
     import numpy as np
 
     n_entries = np.diff(data.X.indptr)
@@ -95,7 +95,7 @@ def drop_empty_rows(data: InputData, path: Path, notes: list[str], *, drop: bool
             row=first,
         )
     if n_empty:
-        notes.append(f"{n_empty:,} rows without counts were dropped and have no label.")
+        data.table.notes.append(f"{n_empty:,} rows without counts were dropped and have no label.")
     return data.take(filled) if n_empty else data
 
 
@@ -336,12 +336,12 @@ def check_length(path: Path, values: list[str], n_rows: int) -> list[str]:
 # --- rows as mmpca.distributed takes them: in memory, in several files, or on a cluster ---------------------------
 
 
-def load_data(data: InputData, stabilize: str | None, notes: list[str]) -> Loaded:
+def load_data(data: InputData, stabilize: str | None) -> Loaded:
     """Return rows that are in memory."""
     from mmpca.distributed.sources import Reading, load
 
     loaded = load([data.X], None, Reading(stabilize, empty_rows="allow"))
-    return loaded._replace(feature_names=data.table.feature_names, row_names=data.row_names(), notes=notes)
+    return loaded._replace(feature_names=data.table.feature_names, row_names=data.row_names(), notes=data.table.notes)
 
 
 @contextmanager

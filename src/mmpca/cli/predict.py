@@ -47,15 +47,15 @@ def predict(
     import numpy as np
 
     from mmpca.backend import map_rows, row_entries
-    from mmpca.distributed import fitting
+    from mmpca.distributed.fitting import best_rows, probability_rows, score_rows
     from mmpca.model import prediction, read_model
 
     file = read_model(model)
     with _load(input, read, scheduler, file) as rows:
         backend, notes = rows.backend, list(rows.notes)
         # With a column per cluster, all probabilities come back; otherwise only the largest.
-        every = fitting.probabilities(file.model, backend) if probabilities else None
-        best = fitting.best_clusters(file.model, backend) if every is None else prediction.most_probable(every)
+        every = score_rows(probability_rows, file.model, backend) if probabilities else None
+        best = score_rows(best_rows, file.model, backend) if every is None else prediction.most_probable(every)
         n_empty = int((map_rows(backend, row_entries, np.arange(backend.n_rows)) == 0).sum())
     table: dict[str, list[Any]] = {
         "row": rows.row_names or [],
@@ -84,7 +84,8 @@ def _load(paths: list[Path], read: ReadOptions, scheduler: str | None, file: Mod
 
     if scheduler is None and len(paths) == 1:
         data = read_for_model(paths[0], read, file)
-        yield load_data(data, file.model.stabilize_, [*data.table.notes, *suspicions(data)])
+        data.table.notes.extend(suspicions(data))
+        yield load_data(data, file.model.stabilize_)
         return
     model, is_text_model = file.model, file.text is not None
     reading = fitting.reading_for(model)

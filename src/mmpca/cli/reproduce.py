@@ -51,7 +51,7 @@ def reproduce(
             "--seed", min=0, max=options.LARGEST_SEED, help="Random seed of the first data set.", show_default="1000"
         ),
     ] = None,
-    jobs: options.Processes = -1,
+    jobs: options.Jobs = -1,
 ) -> None:
     """Run one of the paper's experiments, and write its table and figure.
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from mmpca.backend import LocalRows, RowBackend, open_threads
 from mmpca.counts import Counts, as_counts, no_rows, square_root
-from mmpca.distributed.rows import DaskRows
-from mmpca.distributed.workers import Workers
+from mmpca.distributed.workers import DaskRows, Workers
 from mmpca.errors import CountsError, InputFileError
 from mmpca.io import read_counts
 from mmpca.model.prediction import align_features, note_on_positions
@@ -125,6 +124,7 @@ def load(
     if workers is None:
 
         def read(number: int) -> Block:
+            """Read one block and report it."""
             block = read_block(given[number], number, reading)
             monitor.step()
             return block
@@ -139,6 +139,7 @@ def load(
         workers.wait(blocks, on_done=monitor.step)
 
     def collect(get: Callable[[Block], Any], numbers: Sequence[int]) -> list[Any]:
+        """Return an attribute of some blocks, wherever they are."""
         if workers is None:
             return [get(blocks[number]) for number in numbers]
         return workers.gather([workers.submit(get, blocks[number]) for number in numbers])
