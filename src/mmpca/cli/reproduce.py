@@ -96,7 +96,7 @@ def _check_options(name: str, given: Mapping[str, Any]) -> None:
     from mmpca.paper import EXPERIMENTS
 
     for option, flag in (("levels", "--levels"), ("families", "--methods")):
-        valid = [other for other, kind in EXPERIMENTS.items() if option in {field.name for field in fields(kind)}]  # type: ignore[arg-type]
+        valid = [other for other, kind in EXPERIMENTS.items() if option in {field.name for field in fields(kind)}]
         if given.get(option) is not None and name not in valid:
             raise ValueError(f"{flag} applies to {' and '.join(valid)}, but the experiment is {name}. Remove it.")
 

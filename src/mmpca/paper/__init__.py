@@ -65,11 +65,11 @@ def make(name: str, *, quick: bool = False, **options: Any) -> Experiment:
         raise ValueError(f"The experiment must be one of {', '.join(EXPERIMENTS)}, but it is {name!r}.")
     kind = EXPERIMENTS[name]
     given = {option: value for option, value in options.items() if value is not None}
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    known = [field.name for field in fields(kind)]
     for option in given:
         if option not in known:
             raise ValueError(f"{name} has no option {option!r}; its options are {', '.join(known)}.")
     for family in given.get("families", ()):
         if family not in FAMILIES:
             raise ValueError(f"Methods must be among {', '.join(FAMILIES)}, but one is {family!r}.")
-    return replace(kind.quick() if quick else kind(), **given)  # type: ignore[type-var]
+    return replace(kind.quick() if quick else kind(), **given)

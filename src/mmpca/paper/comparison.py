@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -14,7 +15,6 @@ from mmpca.counts import as_counts
 from mmpca.evaluation import agreement, all_methods
 from mmpca.model.prediction import joint_log_likelihood
 from mmpca.paper.experiment import (
-    SEED,
     Experiment,
     Figure,
     Record,
@@ -97,54 +97,82 @@ def oracle_labels(data: Simulation) -> NDArray[np.int64]:
     return labels
 
 
-def method_order() -> dict[str, int]:
-    """Return the position of each method in tables and legends."""
-    return {method: place for place, method in enumerate([ORACLE, *all_methods(1, 2)])}
+@dataclass(frozen=True)
+class MethodComparison(Experiment):
+    """Agreement of all methods with the truth on simulated data.
+
+    Parameters
+    ----------
+    families : tuple of str, optional
+        Families of methods to fit; all by default.
+    """
+
+    down: ClassVar[tuple[str, ...]]  # columns of the table that become rows of the summary
+    across: ClassVar[tuple[str, ...]]  # and those that become its columns
+
+    replicates: int = 50
+    families: tuple[str, ...] = tuple(FAMILIES)
+
+    @abstractmethod
+    def setting(self, task: Task) -> dict[str, Any]:
+        """Return the columns that describe a data set, apart from its seed."""
+
+    @abstractmethod
+    def position(self, row: Mapping[str, Any]) -> tuple[float, ...]:
+        """Return a key that sorts the table by setting."""
+
+    def table(self, records: Mapping[Task, Record]) -> Table:
+        """Return a row for each data set and method."""
+        order = {method: place for place, method in enumerate([ORACLE, *all_methods(1, 2)])}
+        rows = [
+            {**self.setting(task), "seed": task["seed"], "method": method, **found}
+            for task, record in records.items()
+            for method, found in record.items()
+        ]
+        return columns(sorted(rows, key=lambda row: (*self.position(row), row["seed"], order[row["method"]])))
+
+    def summary(self, table: Table) -> Table:
+        """Return the mean agreement by setting and method."""
+        return group_means(table, "ari", rows=self.down, across=self.across)
+
+    def gaps(self, table: Table) -> Table | None:
+        """Return the mean paired difference from MMPCA by setting and method."""
+        return paired_gaps(table, "ari", "MMPCA", rows=self.down, across=self.across)
 
 
 @dataclass(frozen=True)
-class Noise(Experiment):
+class Noise(MethodComparison):
     """Agreement of all methods with the truth, by noise and balance (the paper's epsilon and lambda).
 
     Parameters
     ----------
-    replicates : int, default=50
-        Number of data sets for each noise level and balance.
-    seed : int, default=1000
-        Seed of the first data set and of the methods on it; later data sets use the following integers.
     levels : tuple of float, default=0, 0.05, ..., 0.7
         Noise levels.
     balances : tuple of float, default=1, 0.85, 0.7
         Balance of the cluster sizes.
     n_samples : int, default=400
         Rows of a data set.
-    families : tuple of str, optional
-        Families of methods to fit; all by default.
     """
 
     name: ClassVar[str] = "noise"
+    shared_options: ClassVar[tuple[str, ...]] = ("n_samples",)
+    down: ClassVar[tuple[str, ...]] = ("balance", "method")
+    across: ClassVar[tuple[str, ...]] = ("noise",)
 
-    replicates: int = 50
-    seed: int = SEED
     levels: tuple[float, ...] = LEVELS
     balances: tuple[float, ...] = BALANCES
     n_samples: int = 400
-    families: tuple[str, ...] = tuple(FAMILIES)
 
     @classmethod
     def quick(cls) -> Self:
         """Return two data sets of 100 rows for two noise levels."""
         return cls(replicates=2, levels=(0.0, 0.4), balances=(1.0,), n_samples=100)
 
-    def identity(self) -> dict[str, Any]:
-        """Return the options that are not in the tasks."""
-        return {"n_samples": self.n_samples}
-
     def tasks(self) -> list[Task]:
         """Return a task for each data set and family of methods."""
         return [
             new_task(family, balance=balance, noise=level, seed=seed)
-            for seed in range(self.seed, self.seed + self.replicates)
+            for seed in self.seeds
             for balance in self.balances
             for level in self.levels
             for family in self.families
@@ -155,24 +183,13 @@ class Noise(Experiment):
         data = paper_design(self.n_samples, noise=task["noise"], balance=task["balance"], random_state=task["seed"])
         return fit_family(task.kind, data, task["seed"])
 
-    def table(self, records: Mapping[Task, Record]) -> Table:
-        """Return a row for each data set and method."""
-        order = method_order()
-        rows = [
-            {"balance": task["balance"], "noise": task["noise"], "seed": task["seed"], "method": method, **found}
-            for task, record in records.items()
-            for method, found in record.items()
-        ]
-        rows.sort(key=lambda row: (-row["balance"], row["noise"], row["seed"], order[row["method"]]))
-        return columns(rows)
+    def setting(self, task: Task) -> dict[str, Any]:
+        """Return balance and noise."""
+        return {"balance": task["balance"], "noise": task["noise"]}
 
-    def summary(self, table: Table) -> Table:
-        """Return the mean agreement by balance, method and noise."""
-        return group_means(table, "ari", rows=("balance", "method"), across=("noise",))
-
-    def gaps(self, table: Table) -> Table | None:
-        """Return the mean paired difference from MMPCA by balance, method and noise."""
-        return paired_gaps(table, "ari", "MMPCA", rows=("balance", "method"), across=("noise",))
+    def position(self, row: Mapping[str, Any]) -> tuple[float, ...]:
+        """Sort by balance, equal clusters first, then by noise."""
+        return -row["balance"], row["noise"]
 
     def draw(self, table: Table) -> Figure:
         """Draw the means with their standard errors, a panel for each balance."""
@@ -182,46 +199,36 @@ class Noise(Experiment):
 
 
 @dataclass(frozen=True)
-class SampleSize(Experiment):
+class SampleSize(MethodComparison):
     """Agreement of all methods with the truth, by the number of rows relative to the number of features.
 
     Parameters
     ----------
-    replicates : int, default=50
-        Number of data sets for each size.
-    seed : int, default=1000
-        Seed of the first data set and of the methods on it; later data sets use the following integers.
     sizes : tuple of int, default=50, 100, 200, 400, 800
         Rows of a data set.
     noise, balance : float
         Noise level and balance of the data sets (the paper's epsilon and lambda).
-    families : tuple of str, optional
-        Families of methods to fit; all by default.
     """
 
     name: ClassVar[str] = "sample-size"
+    shared_options: ClassVar[tuple[str, ...]] = ("noise", "balance")
+    down: ClassVar[tuple[str, ...]] = ("method",)
+    across: ClassVar[tuple[str, ...]] = ("n_samples",)
 
-    replicates: int = 50
-    seed: int = SEED
     sizes: tuple[int, ...] = SIZES
     noise: float = 0.2
     balance: float = 0.85
-    families: tuple[str, ...] = tuple(FAMILIES)
 
     @classmethod
     def quick(cls) -> Self:
         """Return two data sets of two small sizes."""
         return cls(replicates=2, sizes=(50, 100))
 
-    def identity(self) -> dict[str, Any]:
-        """Return the options that are not in the tasks."""
-        return {"noise": self.noise, "balance": self.balance}
-
     def tasks(self) -> list[Task]:
         """Return a task for each data set and family of methods."""
         return [
             new_task(family, n_samples=size, seed=seed)
-            for seed in range(self.seed, self.seed + self.replicates)
+            for seed in self.seeds
             for size in self.sizes
             for family in self.families
         ]
@@ -232,24 +239,14 @@ class SampleSize(Experiment):
         data = paper_design(task["n_samples"], noise=self.noise, balance=self.balance, random_state=seed)
         return fit_family(task.kind, data, seed)
 
-    def table(self, records: Mapping[Task, Record]) -> Table:
-        """Return a row for each data set and method."""
-        order = method_order()
-        n_features = article_topics()[0].shape[1]
-        rows = []
-        for task, record in records.items():
-            size = task["n_samples"]
-            data = {"n_samples": size, "rows_per_feature": round(size / n_features, 4), "seed": task["seed"]}
-            rows += [{**data, "method": method, **found} for method, found in record.items()]
-        return columns(sorted(rows, key=lambda row: (row["n_samples"], row["seed"], order[row["method"]])))
+    def setting(self, task: Task) -> dict[str, Any]:
+        """Return the number of rows, alone and relative to the number of features."""
+        size, n_features = task["n_samples"], article_topics()[0].shape[1]
+        return {"n_samples": size, "rows_per_feature": round(size / n_features, 4)}
 
-    def summary(self, table: Table) -> Table:
-        """Return the mean agreement by method and size."""
-        return group_means(table, "ari", rows=("method",), across=("n_samples",))
-
-    def gaps(self, table: Table) -> Table | None:
-        """Return the mean paired difference from MMPCA by method and size."""
-        return paired_gaps(table, "ari", "MMPCA", rows=("method",), across=("n_samples",))
+    def position(self, row: Mapping[str, Any]) -> tuple[float, ...]:
+        """Sort by the number of rows."""
+        return (row["n_samples"],)
 
     def draw(self, table: Table) -> Figure:
         """Draw the means with their standard errors."""

@@ -53,23 +53,40 @@ def new_task(kind: str, **settings: Any) -> Task:
     return Task(kind, tuple(settings.items()))
 
 
+@dataclass(frozen=True)
 class Experiment(ABC):
-    """An experiment with its options; a frozen dataclass, because it is sent to other processes."""
+    """An experiment with its options; a frozen dataclass, because it is sent to other processes.
+
+    Parameters
+    ----------
+    replicates : int
+        Number of data sets for each setting; the default is that of the paper.
+    seed : int, default=1000
+        Seed of the first data set and of the fits of it; later data sets use the following integers.
+    """
 
     name: ClassVar[str]
     is_timed: ClassVar[bool] = False  # measures time, so its tasks must not run in parallel
+    # Options that change the result of a task without being in its settings. Experiments that differ only in others,
+    # such as the number of replicates, can share a folder.
+    shared_options: ClassVar[tuple[str, ...]] = ()
+
+    replicates: int = 1
+    seed: int = SEED
 
     @classmethod
     @abstractmethod
     def quick(cls) -> Self:
         """Return a version of the experiment that takes less than two minutes."""
 
-    @abstractmethod
-    def identity(self) -> dict[str, Any]:
-        """Return the options, as JSON values, that change the result of a task without being in its settings.
+    @property
+    def seeds(self) -> range:
+        """The seeds of the data sets."""
+        return range(self.seed, self.seed + self.replicates)
 
-        Experiments that differ only in other options, such as the number of replicates, can share a folder.
-        """
+    def identity(self) -> dict[str, Any]:
+        """Return everything, as JSON values, that changes the result of a task without being in its settings."""
+        return {name: getattr(self, name) for name in self.shared_options}
 
     @abstractmethod
     def tasks(self) -> list[Task]:

@@ -13,7 +13,7 @@ from mmpca.counts import Counts, as_counts
 from mmpca.evaluation import agreement
 from mmpca.model import MMPCA
 from mmpca.monitor import History, Monitor, Progress
-from mmpca.paper.experiment import SEED, Experiment, Figure, Record, Table, Task, columns, new_task
+from mmpca.paper.experiment import Experiment, Figure, Record, Table, Task, columns, new_task
 from mmpca.paper.figures import run_courses
 from mmpca.simulate import paper_design
 from mmpca.topics import fit_lda
@@ -29,10 +29,6 @@ class Intro(Experiment):
 
     Parameters
     ----------
-    replicates : int, default=10
-        Number of data sets.
-    seed : int, default=1000
-        Seed of the first data set and of the run on it; later data sets use the following integers.
     noise, balance : float
         Noise level and balance of the data sets (the paper's epsilon and lambda).
     n_samples : int, default=400
@@ -40,9 +36,9 @@ class Intro(Experiment):
     """
 
     name: ClassVar[str] = "intro"
+    shared_options: ClassVar[tuple[str, ...]] = ("noise", "balance", "n_samples")
 
     replicates: int = 10
-    seed: int = SEED
     noise: float = 0.2
     balance: float = 1.0
     n_samples: int = 400
@@ -52,13 +48,9 @@ class Intro(Experiment):
         """Return three data sets of 200 rows."""
         return cls(replicates=3, n_samples=200)
 
-    def identity(self) -> dict[str, Any]:
-        """Return the options that are not in the tasks."""
-        return {"noise": self.noise, "balance": self.balance, "n_samples": self.n_samples}
-
     def tasks(self) -> list[Task]:
         """Return a task for each data set."""
-        return [new_task("run", seed=seed) for seed in range(self.seed, self.seed + self.replicates)]
+        return [new_task("run", seed=seed) for seed in self.seeds]
 
     def run(self, task: Task) -> Record:
         """Return epochs, bounds relative to the truth and ARIs during a run, and those at the end of a default fit."""
@@ -73,6 +65,7 @@ class Intro(Experiment):
         course = [(0.0, engine.bound(state), agreement(data.labels, state.labels).ari)]
 
         def record(progress: Progress) -> None:
+            """Add a point to the course."""
             epochs = progress.epoch - 1 + history.n_done / rows.n_rows
             course.append((epochs, engine.bound(state), agreement(data.labels, state.labels).ari))
 

@@ -16,7 +16,7 @@ from mmpca.baselines.topic_space import PASSES, ROW_UPDATES, fit_topic_space
 from mmpca.counts import Counts, as_counts
 from mmpca.model import MMPCA
 from mmpca.monitor import History
-from mmpca.paper.experiment import SEED, Experiment, Figure, Record, Table, Task, columns, new_task
+from mmpca.paper.experiment import Experiment, Figure, Record, Table, Task, columns, new_task
 from mmpca.paper.figures import growth_curves
 from mmpca.simulate import paper_design
 from mmpca.topics import fit_lda
@@ -45,10 +45,6 @@ class Runtime(Experiment):
 
     Parameters
     ----------
-    replicates : int, default=10
-        Number of data sets for each size.
-    seed : int, default=1000
-        Seed of the first data set and of the fits of it; later data sets use the following integers.
     sizes : tuple of int, default=50, 100, 200, ..., 1000
         Rows of a data set.
     repeats : int, default=3
@@ -59,10 +55,10 @@ class Runtime(Experiment):
     """
 
     name: ClassVar[str] = "runtime"
+    shared_options: ClassVar[tuple[str, ...]] = ("repeats", "noise", "balance")
     is_timed: ClassVar[bool] = True
 
     replicates: int = 10
-    seed: int = SEED
     sizes: tuple[int, ...] = SIZES
     repeats: int = 3
     noise: float = 0.2
@@ -74,13 +70,12 @@ class Runtime(Experiment):
         return cls(replicates=1, sizes=(50, 200, 400), repeats=2)
 
     def identity(self) -> dict[str, Any]:
-        """Return the options that are not in the tasks."""
-        return {"parts": list(PARTS), "repeats": self.repeats, "noise": self.noise, "balance": self.balance}
+        """Return the options that are not in the tasks, and what is timed."""
+        return {"parts": list(PARTS), **super().identity()}
 
     def tasks(self) -> list[Task]:
         """Return a task for each data set."""
-        seeds = range(self.seed, self.seed + self.replicates)
-        return [new_task(f"rows-{size}", n_samples=size, seed=seed) for seed in seeds for size in self.sizes]
+        return [new_task(f"rows-{size}", n_samples=size, seed=seed) for seed in self.seeds for size in self.sizes]
 
     def run(self, task: Task) -> Record:
         """Return the seconds of each part."""
@@ -91,6 +86,7 @@ class Runtime(Experiment):
         _warm_up()
 
         def topics() -> Any:
+            """Learn the topics."""
             return fit_lda(rows, n_topics, rng=np.random.default_rng(seed)).beta
 
         beta = topics()
@@ -222,6 +218,7 @@ def times_from_one_start(rows: Counts, n_clusters: int, beta: Any, seed: int) ->
     labels = np.random.default_rng(seed).permutation(np.arange(rows.n_rows) % n_clusters)
 
     def start() -> engine.State:
+        """Return the state of the random partition."""
         return engine.build(rows, labels, n_clusters=n_clusters, beta=beta, alpha=1.0)
 
     options = engine.SearchOptions(n_clusters, max_epochs=50)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from mmpca.paper.comparison import BALANCES
-from mmpca.paper.experiment import SEED, Experiment, Figure, Record, Table, Task, columns, new_task
+from mmpca.paper.experiment import Experiment, Figure, Record, Table, Task, columns, new_task
 from mmpca.paper.figures import choice_maps
 from mmpca.selection import CRITERIA, MMPCASearch
 from mmpca.simulate import paper_design
@@ -22,10 +22,6 @@ class Selection(Experiment):
 
     Parameters
     ----------
-    replicates : int, default=50
-        Number of data sets for each balance.
-    seed : int, default=1000
-        Seed of the first data set and of the search on it; later data sets use the following integers.
     balances : tuple of float, default=1, 0.85, 0.7
         Balance of the cluster sizes.
     noise : float, default=0
@@ -37,9 +33,9 @@ class Selection(Experiment):
     """
 
     name: ClassVar[str] = "selection"
+    shared_options: ClassVar[tuple[str, ...]] = ("noise", "n_samples", "n_clusters", "n_topics")
 
     replicates: int = 50
-    seed: int = SEED
     balances: tuple[float, ...] = BALANCES
     noise: float = 0.0
     n_clusters: tuple[int, ...] = tuple(range(2, 9))
@@ -51,15 +47,9 @@ class Selection(Experiment):
         """Return two data sets of 200 rows for each balance, and fewer cells."""
         return cls(replicates=2, n_clusters=(5, 6, 7), n_topics=(3, 4, 5), n_samples=200)
 
-    def identity(self) -> dict[str, Any]:
-        """Return the options that are not in the tasks."""
-        grid = {"n_clusters": self.n_clusters, "n_topics": self.n_topics}
-        return {"noise": self.noise, "n_samples": self.n_samples, **grid}
-
     def tasks(self) -> list[Task]:
         """Return a task for each data set."""
-        seeds = range(self.seed, self.seed + self.replicates)
-        return [new_task("search", balance=balance, seed=seed) for seed in seeds for balance in self.balances]
+        return [new_task("search", balance=balance, seed=seed) for seed in self.seeds for balance in self.balances]
 
     def run(self, task: Task) -> Record:
         """Return the value of each criterion in each cell."""
