@@ -124,15 +124,12 @@ def duration(seconds: float) -> str:
 def with_exit_codes(command: Callable[..., None], package: str) -> Callable[..., None]:
     """Return the command so that expected errors and Ctrl-C end it with a message and an exit code.
 
-    Parameters
-    ----------
-    command : callable
-    package : str
-        Imported before the command starts, while Ctrl-C still ends the process directly.
+    The package is imported before the command starts, while Ctrl-C still ends the process directly.
     """
 
     @functools.wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
+        """Run the command, and translate its errors."""
         try:
             import_module(package)
             raise_on_interrupt()
@@ -204,11 +201,12 @@ def muted_dask() -> Iterator[None]:
     """Mute the log of Dask's client, which would print a traceback when its scheduler is gone."""
     logger = logging.getLogger("distributed.client")
 
-    def drop(record: logging.LogRecord) -> bool:
-        return False
-
-    logger.addFilter(drop)  # a level would not last: Dask sets it on import
+    logger.addFilter(_drop)  # a level would not last: Dask sets it on import
     try:
         yield
     finally:
-        logger.removeFilter(drop)
+        logger.removeFilter(_drop)
+
+
+def _drop(record: logging.LogRecord) -> bool:
+    return False

@@ -104,12 +104,8 @@ def suspicions(
 ) -> list[str]:
     """Return the warnings of ``mmpca inspect`` as notes, for a command that continues.
 
-    Parameters
-    ----------
-    data : InputData or Loaded
-        If the rows are on workers, `max_rows` evenly spaced ones are inspected.
-    n_clusters, n_topics : int, optional
-        Sizes of a fit. Without them, only rows and columns that do not look like counts are noted.
+    Without the sizes of a fit, only rows and columns that do not look like counts are noted. Of rows in several files
+    or on workers, `max_rows` evenly spaced ones are inspected.
     """
     import numpy as np
 
@@ -262,22 +258,11 @@ def _read_words(path: Path) -> list[str]:
 
 
 def read_labels(path: Path, names: Sequence[str] | None, n_rows: int) -> list[str]:
-    """Read one label per row.
+    """Read one label per row, from a .csv or .tsv file with a header, or from any other file with one per line.
 
-    Parameters
-    ----------
-    path : Path
-        A .csv or .tsv file with a header, whose column "label", "labels", "class" or "cluster" is used, or else the
-        last one; or any other file, with one label per line.
-    names : sequence of str, optional
-        Names of the rows. If the table has a column "row" with the same names, labels are matched by name; if it has
-        none of them, by position.
-    n_rows : int
-
-    Raises
-    ------
-    InputFileError
-        If the column "row" has only some of the names, or duplicate names; or if there are not `n_rows` labels.
+    In a table, the first of `LABEL_COLUMNS` is used, or else the last column. If its column "row" has the names of the
+    rows, labels are matched by name; if it has none of them, by position; if it has some, or duplicates, that is an
+    error.
     """
     from mmpca.io.streams import read_lines
 

@@ -118,12 +118,7 @@ _OUTPUT_CHECKS: set[object] = set()  # by which `files_of` recognizes outputs
 def files_of(annotations: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[list[Path], dict[str, Path]]:
     """Return the files that a command reads, and the files that it writes, by option.
 
-    Parameters
-    ----------
-    annotations : mapping of str to type
-        Types of the command's parameters. A path is written if `output_file` checks it, and read otherwise.
-    values : mapping of str to object
-        Values of the same parameters.
+    A parameter is a file to write if `output_file` checks it, and a file to read otherwise.
     """
     from mmpca.io.streams import stem
     from mmpca.io.table import Request, find_names

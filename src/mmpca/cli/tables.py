@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -23,19 +23,10 @@ _FORMULA = re.compile(r"[\t\r ]*[=+@-]")
 
 
 def write_table(path: Path, table: Columns, *, safe: bool = False) -> None:
-    """Write a table atomically; an existing file is replaced.
+    """Write columns of numbers and strings as .csv, .tsv, .json (a list of objects) or .parquet, atomically.
 
     In a .csv or .tsv file, a text that a spreadsheet would evaluate is written unchanged, with a note, or with an
     apostrophe before it if `safe` is true. Spreadsheets show such a cell as text; other programs see the apostrophe.
-
-    Parameters
-    ----------
-    path : Path
-        Ends in .csv, .tsv, .json (a list of objects) or .parquet.
-    table : mapping of str to sequence
-        Columns of Python numbers and strings, all of one length.
-    safe : bool
-        Whether to disarm formulas.
     """
     from mmpca.io.delimited import format_columns
     from mmpca.store import write_atomically
@@ -53,10 +44,7 @@ def write_table(path: Path, table: Columns, *, safe: bool = False) -> None:
             console.notes([text])
         content = format_columns(table, "\t" if path.suffix == ".tsv" else ",")
 
-    def write(file: IO[bytes]) -> None:
-        file.write(content)
-
-    write_atomically(path, write)
+    write_atomically(path, lambda file: file.write(content))
 
 
 def is_formula(value: Any) -> bool:

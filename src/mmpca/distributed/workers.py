@@ -31,13 +31,8 @@ logger = logging.getLogger("mmpca")
 class Workers:
     """Calls functions on the workers of a Dask cluster.
 
-    The arguments of a call may be futures or lists of futures; the function receives their results.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    empty_seconds : float
-        A warning is logged if the cluster has no workers for about twice this time.
+    The arguments of a call may be futures or lists of futures; the function receives their results. A warning is logged
+    if the cluster has no workers for about twice `empty_seconds`.
     """
 
     def __init__(self, client: Any, *, empty_seconds: float = EMPTY_SECONDS) -> None:
@@ -219,20 +214,11 @@ def _wait_until_reachable(address: str, seconds: float) -> None:
 
 
 class DaskRows:
-    """Blocks of rows, stacked vertically, on the workers of a Dask cluster.
+    """Blocks of rows, stacked vertically, on the workers of a Dask cluster; a `RowBackend`.
 
-    Each call takes one task per worker thread, however many blocks there are.
-
-    Parameters
-    ----------
-    workers : Workers
-    futures : list of futures of Counts
-        Valid counts; Dask must be able to compute them again if they are lost.
-    sizes : list of int
-        Number of rows of each block, at least one.
-    n_features : int
-    threads : Threads
-        Threads of the client.
+    Each call takes one task per worker thread, however many blocks there are. `futures` are those of valid `Counts`
+    with `sizes` rows, at least one each; Dask must be able to compute them again if they are lost. `threads` are those
+    of the client.
     """
 
     is_local = False

@@ -130,12 +130,8 @@ class CountsBuilder:
     """Assembles a CSR matrix from entries that arrive in pieces and in any order.
 
     Pieces take 3 to 8 bytes per entry and are freed one by one while the matrix (8 bytes per entry) is filled, so
-    peak memory stays below about twice the size of the matrix. SciPy's COO to CSR conversion needs more than that.
-
-    Parameters
-    ----------
-    transposed : bool
-        Whether to swap rows and columns.
+    peak memory stays below about twice the size of the matrix. SciPy's COO to CSR conversion needs more than that. If
+    `transposed`, rows and columns are swapped.
     """
 
     def __init__(self, transposed: bool = False) -> None:

@@ -50,14 +50,9 @@ SIZES = (50, 100, 200, 400, 800)
 
 
 class KnownShares(TransformerMixin, BaseEstimator):
-    """A transformer that returns given topic shares, for baselines that would otherwise fit an LDA again.
+    """A transformer that returns given topic shares, (N, K), for baselines that would otherwise fit an LDA again.
 
-    Parameters
-    ----------
-    shares : ndarray of shape (n_samples, n_topics)
-        Shares that `transform` returns.
-    n_topics : int, optional
-        Set by the baselines, and ignored.
+    Baselines set `n_topics`, which is ignored.
     """
 
     def __init__(self, shares: NDArray[np.float64], n_topics: int | None = None) -> None:

@@ -144,23 +144,8 @@ def paired_gaps(
 ) -> Table | None:
     """Return how far methods are behind a reference method on the same data, as "mean (standard error)".
 
-    Parameters
-    ----------
-    table : dict of list
-        Has a column "method".
-    value : str
-        Column to compare.
-    reference : str
-        The method that the others are compared with.
-    rows, across : sequence of str
-        Grouping columns, "method" among `rows`.
-    pair : str, default="seed"
-        Column that identifies a data set within a group.
-
-    Returns
-    -------
-    dict of list or None
-        Laid out as by `group_means`; None if the table lacks the reference or has no other method.
+    `rows` and `across` are as in `group_means`, with "method" among the rows; `pair` identifies a data set within a
+    group. None if the table lacks the reference or has no other method.
 
     Examples
     --------

@@ -99,20 +99,7 @@ def short_name(name: object) -> str:
 
 
 def save_figure(figure: Figure, path: Path) -> list[Path]:
-    """Write a figure as PNG and SVG, each atomically, and close it.
-
-    Parameters
-    ----------
-    figure : Figure
-        The figure to write.
-    path : Path
-        File name without a suffix; ``.png`` and ``.svg`` are appended.
-
-    Returns
-    -------
-    list of Path
-        The two files.
-    """
+    """Write a figure as PNG and SVG, each atomically, and close it; `path` has no suffix. Return the two files."""
     import matplotlib.pyplot as plt
 
     written = []

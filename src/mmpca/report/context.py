@@ -17,31 +17,16 @@ from mmpca.model import MMPCA
 
 
 class Context(NamedTuple):
-    """The model and the data that a report is about.
+    """The model and the data that a report is about."""
 
-    Attributes
-    ----------
-    model : MMPCA
-        The fitted model without its feature names, because a sparse X has none and scikit-learn would warn on every
-        call. Silencing that warning would change the warning filters of all threads of a server.
-    feature_names : sequence of str or None
-    X : csr_array of shape (N, V) or None
-        Rows to show.
-    clusters : ndarray of int, shape (N,)
-        Their clusters: `labels_` for the fitted rows, predicted for others.
-    is_fitted_data : bool
-        True if the rows are those that the model was fitted to.
-    labels : list of str or None
-        Known class of each row.
-    texts, row_names : sequence of str or None
-    """
-
+    # Without its feature names, because a sparse X has none and scikit-learn would warn on every call. Silencing that
+    # warning would change the warning filters of all threads of a server.
     model: MMPCA
     feature_names: Sequence[object] | NDArray[Any] | None
-    X: sparse.csr_array | None
-    clusters: NDArray[np.integer[Any]]
-    is_fitted_data: bool
-    labels: list[str] | None
+    X: sparse.csr_array | None  # rows to show, (N, V)
+    clusters: NDArray[np.integer[Any]]  # (N,); `labels_` for the fitted rows, predicted for others
+    is_fitted_data: bool  # whether the rows are those that the model was fitted to
+    labels: list[str] | None  # known class of each row
     texts: Sequence[object] | None
     row_names: Sequence[object] | None
 

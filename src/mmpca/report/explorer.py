@@ -136,20 +136,7 @@ class Explorer:
         self._server.server_close()
 
     def answer(self, host: str | None, path: str) -> tuple[int, str]:
-        """Return the status and the page for a request.
-
-        Parameters
-        ----------
-        host : str or None
-            Host header of the request; None unless there is exactly one.
-        path : str
-            Requested path, with its query string.
-
-        Returns
-        -------
-        status : int
-        page : str
-        """
+        """Return the status and the page for a request with this Host header (None unless there is exactly one)."""
         if host not in _own_hosts(self._server.server_port):
             return 403, _message("This page is only available at the printed address.")
         try:
@@ -232,14 +219,7 @@ class RowPage(NamedTuple):
 
 
 class Pagination:
-    """All rows of a report, to be searched, filtered and sorted page by page.
-
-    Parameters
-    ----------
-    context : Context
-    margins : Margins or None
-        How certain the rows are; None without data.
-    """
+    """All rows of a report, to be searched, filtered and sorted page by page; `margins` is None without data."""
 
     def __init__(self, context: Context, margins: Margins | None) -> None:
         self.context, self.margins = context, margins

@@ -174,14 +174,9 @@ def tokenize(text: str) -> list[str]:
 
 @cache
 def article_topics() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.str_]]:
-    """Return the word frequencies of each article over the vocabulary of all four.
+    """Return the word frequencies of each article, (4, n_words), and the words of all four in alphabetical order.
 
-    Returns
-    -------
-    topics : ndarray of shape (4, n_words)
-        One article per row, in the order of `ARTICLES`; rows sum to one. Read-only, because it is cached.
-    words : ndarray of str, shape (n_words,)
-        The vocabulary in alphabetical order. Read-only.
+    Both arrays are read-only, because they are cached.
 
     Examples
     --------
