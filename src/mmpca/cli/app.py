@@ -67,7 +67,7 @@ def _root(
 
 
 def expand_bundles(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with one parameter per option in place of each bundle, as typer expects.
+    """Replace each bundle of a command by one parameter per option, as typer expects.
 
     Before the command runs, its files are checked: no output may overwrite an input or another output.
     """

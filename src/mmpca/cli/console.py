@@ -122,7 +122,7 @@ def duration(seconds: float) -> str:
 
 
 def with_exit_codes(command: Callable[..., None], package: str) -> Callable[..., None]:
-    """Return the command so that expected errors and Ctrl-C end it with a message and an exit code.
+    """Wrap a command so that expected errors and Ctrl-C end it with a message and an exit code.
 
     The package is imported before the command starts, while Ctrl-C still ends the process directly.
     """

@@ -40,7 +40,7 @@ def explain(
         ),
     ] = None,
     n_features: Annotated[
-        int, typer.Option("--features", "-n", min=0, help="Number of features to list for and against.")
+        int, typer.Option("--features", "-n", min=0, help="Number of features to list on each side.")
     ] = 8,
     output: options.TableOutput = None,
     safe_csv: options.SafeCsv = False,
@@ -50,8 +50,8 @@ def explain(
     """Explain why rows are in their clusters: how certain that is, and the evidence of each feature.
 
     Evidence is measured in nats; one nat multiplies the odds by 2.7.
-    For the data of the fit, the gain of another cluster is the change of the bound when the row moves there;
-    for other rows, the change when it is added there instead.
+    For the data of the fit, the gain of another cluster is the change in the bound when the row moves there;
+    for other rows, the change when the row is added there instead.
 
     For example:
 
@@ -155,7 +155,7 @@ def _show(out: Console, why: Explanation, name: str) -> None:
     if why.runner_up is None:
         out.print("There is no other cluster.")
         return
-    out.print("Other clusters: log-odds and gain of the bound, in nats", style="italic")
+    out.print("Other clusters: log-odds, and gain in the bound, in nats", style="italic")
     table = console_table(right=["cluster", "log-odds", "gain"])
     for other in why.alternatives[:ALTERNATIVES_SHOWN]:
         gain = "" if other.gain is None else f"{other.gain:+.2f}" if math.isfinite(other.gain) else "only row"

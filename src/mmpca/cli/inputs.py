@@ -104,8 +104,8 @@ def suspicions(
 ) -> list[str]:
     """Return the warnings of ``mmpca inspect`` as notes, for a command that continues.
 
-    Without the sizes of a fit, only rows and columns that do not look like counts are noted. Of rows in several files
-    or on workers, `max_rows` evenly spaced ones are inspected.
+    Without the sizes of a fit, only rows and columns that do not look like counts are noted. If rows are in
+    several files or on workers, `max_rows` evenly spaced ones are inspected.
     """
     import numpy as np
 

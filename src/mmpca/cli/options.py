@@ -209,9 +209,9 @@ CountsOutput = Annotated[
     ),
 ]
 LabelsOutput = Annotated[
-    Path | None, table_option("--labels", "-o", help=f"Table of rows and clusters to write: {TABLES}")
+    Path | None, table_option("--labels", "-o", help=f"Write the cluster of each row to this table: {TABLES}")
 ]
-TableOutput = Annotated[Path | None, table_option("--output", "-o", help=f"Table to write: {TABLES}")]
+TableOutput = Annotated[Path | None, table_option("--output", "-o", help=f"Write the results to this table: {TABLES}")]
 SafeCsv = Annotated[
     bool,
     output_option("--safe-csv", help="In .csv and .tsv, put an apostrophe before names that look like formulas."),
@@ -292,9 +292,11 @@ class TextOptions(NamedTuple):
 
 
 class ResultOptions(NamedTuple):
-    """Where to write a fitted model and its labels."""
+    """Files for a fitted model and its labels."""
 
-    model: Annotated[Path | None, file_option("--model", "-m", help="Model file to write, usually .mmpca.")] = None
+    model: Annotated[
+        Path | None, file_option("--model", "-m", help="Write the model to this file, usually .mmpca.")
+    ] = None
     labels: LabelsOutput = None
     safe_csv: SafeCsv = False
     json: Json = False

@@ -65,7 +65,7 @@ def predict(
     if every is not None:
         table |= {f"cluster_{q}": column.round(6).tolist() for q, column in enumerate(every.T)}
     if n_empty:
-        notes.append(f"{n_empty:,} rows have no counts that the model knows; they are in the largest cluster.")
+        notes.append(f"{n_empty:,} rows have no counts of known features; they were assigned to the largest cluster.")
     console.notes(notes)
     if labels is not None:
         write_table(labels, table, safe=safe_csv)

@@ -115,7 +115,7 @@ def read_contents(model: Path, page: PageOptions, read: ReadOptions) -> tuple[MM
         n_entries = np.diff(data.X.indptr)
         rows = np.flatnonzero(n_entries) if n_entries.any() else np.arange(n_rows)
         if rows.size < n_rows:  # a fit with --drop-empty leaves them out too
-            console.notes([f"{n_rows - rows.size:,} rows without counts that the model knows were dropped."])
+            console.notes([f"{n_rows - rows.size:,} rows without counts of known features were dropped."])
             data = data.take(rows)
             labels, texts = (None if values is None else [values[i] for i in rows] for values in (labels, texts))
         console.notes(data.table.notes)

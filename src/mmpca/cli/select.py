@@ -43,7 +43,7 @@ def select(
         ),
     ] = None,
     criterion: Annotated[
-        SelectionCriterion, typer.Option("--criterion", help="What to maximize.")
+        SelectionCriterion, typer.Option("--criterion", help="Criterion to maximize.")
     ] = SelectionCriterion.predictive,
     store: Annotated[
         Path | None, typer.Option("--store", help="Folder for finished cells; the same command resumes from it.")
@@ -53,7 +53,8 @@ def select(
         typer.Option("--resamples", min=0, help="Repeat on this many subsets of the rows."),
     ] = 0,
     results: Annotated[
-        Path | None, options.table_option("--results", help=f"Table of all cells to write: {options.TABLES}")
+        Path | None,
+        options.table_option("--results", help=f"Write all cells of the grid to this table: {options.TABLES}"),
     ] = None,
     output: ResultOptions = ResultOptions(),
     fitting: FitOptions = FitOptions(),

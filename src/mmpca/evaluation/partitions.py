@@ -32,8 +32,8 @@ STABILITY_RULES = {
     "n_refits": integer(1),
     "share": Rule(lambda value: real(0, 1).holds(value) and 0 < value < 1, "a number between 0 and 1, both excluded"),
 }
-# Used for refits instead of given arrays, which make a refit find the same clusters whatever the data are. The best
-# model of a search has such arrays.
+# Refits use these instead of given arrays, such as those of the best model of a search: given topics and labels would
+# lead every refit to the same clusters.
 UNBIASED = {"topics": "lda", "start": "auto"}
 
 

@@ -62,7 +62,7 @@ class Experiment(ABC):
     replicates : int
         Number of data sets for each setting; the default is that of the paper.
     seed : int, default=1000
-        Seed of the first data set and of the fits of it; later data sets use the following integers.
+        Seed of the first data set and of the fits to it; later data sets use the following integers.
     """
 
     name: ClassVar[str]
@@ -90,7 +90,7 @@ class Experiment(ABC):
 
     @abstractmethod
     def tasks(self) -> list[Task]:
-        """Return all tasks, replicate by replicate, so that an unfinished run covers everything."""
+        """Return all tasks, replicate by replicate, so that an unfinished run covers every setting."""
 
     @abstractmethod
     def run(self, task: Task) -> Record:

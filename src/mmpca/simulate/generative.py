@@ -190,7 +190,7 @@ def _draw_tokens(
     mixture_cdf: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.int32]:
     """Draw the feature of each token, row after row, by inverting the distribution functions."""
-    # Two numbers per token, side by side: the random stream is used in row order, whatever the chunks.
+    # Two numbers per token, side by side: the random stream is used in row order, however rows are divided into chunks.
     uniform = rng.random((lengths.sum(), 2))
     for_topic, for_feature = uniform[:, 0], uniform[:, 1]
     features = np.empty(len(uniform), dtype=np.int32)
