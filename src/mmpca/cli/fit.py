@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 
 from mmpca.cli import INTERRUPTED, console, options
 from mmpca.cli.inputs import (
@@ -224,10 +225,15 @@ def _show(model: MMPCA, seconds: float, is_interrupted: bool) -> None:
         topics = ", ".join(f"{k}: {shares[k]:.0%}" for k in main)
         table.add_row(str(q), f"{(model.labels_ == q).sum():,}", topics, ", ".join(names[v] for v in features))
     out.print(table)
+    out.print(topic_table(model, names))
+
+
+def topic_table(model: MMPCA, names: Sequence[str]) -> Table:
+    """Return a table of topics with their most probable features."""
     table = console_table("Topics with their most probable features, in percent", right=["topic"], left=["features"])
     for k, topic in enumerate(model.components_):
         table.add_row(str(k), ", ".join(f"{names[v]} {100 * topic[v]:.1f}" for v in _largest(topic)))
-    out.print(table)
+    return table
 
 
 def is_overdispersed(model: MMPCA) -> bool:

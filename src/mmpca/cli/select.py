@@ -128,20 +128,17 @@ def _show(search: MMPCASearch) -> None:
     """Print how far each cell is behind the best one, and the choice in words."""
     import numpy as np
 
-    out, results, score = console.out(), search.results_, search.results_[search.criterion]
-    columns = np.unique(results["n_clusters"]).tolist()
+    from mmpca.plots.selection import loss_text, shortfall
+
+    out = console.out()
+    _, n_clusters, n_topics, behind = shortfall(search.results_, search.criterion)
+    cells = dict(zip(zip(n_clusters.tolist(), n_topics.tolist(), strict=True), behind.tolist(), strict=True))
+    columns = np.unique(n_clusters).tolist()
     name = "ICL" if search.criterion == "icl" else "Predictive likelihood"
     out.print(f"{name}: nats (natural log units) below the best cell; clusters across, topics down")
     table = console_table(right=["", *map(str, columns)])
-    for k in np.unique(results["n_topics"]).tolist():
-        cells = results["n_topics"] == k
-        losses = dict(zip(results["n_clusters"][cells].tolist(), (score.max() - score[cells]).tolist(), strict=True))
-        table.add_row(str(k), *(_loss(losses.get(q)) for q in columns))
+    for k in np.unique(n_topics).tolist():
+        losses = [loss_text(cells.get((q, k), np.nan)) for q in columns]
+        table.add_row(str(k), *(Text(loss, "bold green" if loss == "best" else "") for loss in losses))
     out.print(table)
     out.print(search.reason_, highlight=False, soft_wrap=not out.is_terminal)
-
-
-def _loss(nats: float | None) -> str | Text:
-    if nats is None:
-        return ""
-    return Text("best", style="bold green") if nats == 0 else f"{nats:,.1f}" if nats < 10 else f"{nats:,.0f}"

@@ -56,7 +56,7 @@ def criterion_heatmap(
     # A few nats decide, yet distant cells are thousands behind; a logarithmic scale shows both.
     depth = np.log10(1.0 + table)
     deepest = max(float(np.nanmax(depth)), 1e-9)
-    heat_map(ax, 1 - depth / deepest, rows, columns, [[_loss(nats) for nats in row] for row in table], "lower")
+    heat_map(ax, 1 - depth / deepest, rows, columns, [[loss_text(nats) for nats in row] for row in table], "lower")
     ax.set_xlabel("clusters")
     ax.set_ylabel("topics")
     ax.set_title(f"{criterion}: nats below the best", loc="left", fontsize="medium")
@@ -157,8 +157,8 @@ def dendrogram(path: Any, *, names: Sequence[str] | None = None, ax: Axes | None
     return ax
 
 
-def _loss(nats: float) -> str:
-    """Return how far a cell is below the best one as text, empty for NaN."""
+def loss_text(nats: float) -> str:
+    """Return how far a cell is below the best one, "best" for that one itself, nothing for NaN."""
     if np.isnan(nats):
         return ""
     return "best" if nats == 0 else f"{nats:,.0f}" if nats >= 9.95 else f"{nats:.1f}"

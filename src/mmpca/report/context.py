@@ -72,7 +72,10 @@ def check_context(
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
             predicted = model.predict(X)  # also checks X, and the order of its columns if they are named
         matrix = as_counts(X, empty_rows="allow").to_csr()
-        is_fitted_data = len(predicted) == len(model.labels_) and _holds_fitted_rows(unnamed, matrix)
+        # Explaining one row compares all rows with those of the fit.
+        is_fitted_data = len(predicted) == len(model.labels_) and (
+            unnamed.explain(matrix, [0], n_features=0, gains=False)[0].is_fitted
+        )
         clusters = model.labels_ if is_fitted_data else predicted
     for name, values in (("labels", labels), ("texts", texts), ("row_names", row_names)):
         if values is not None and len(values) != len(clusters):
@@ -83,8 +86,3 @@ def check_context(
             )
     known = None if labels is None else [str(label) for label in labels]
     return Context(unnamed, feature_names, matrix, clusters, is_fitted_data, known, texts, row_names)
-
-
-def _holds_fitted_rows(model: MMPCA, X: sparse.csr_array) -> bool:
-    """Return True if X holds the rows that the model was fitted to; explaining one row checks them all."""
-    return model.explain(X, [0], n_features=0, gains=False)[0].is_fitted
