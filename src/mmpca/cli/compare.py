@@ -11,13 +11,13 @@ from mmpca.cli import console, options
 from mmpca.cli.inputs import drop_empty_rows, read_data, read_labels
 from mmpca.cli.options import ReadOptions, TextOptions
 from mmpca.cli.progress import progress_display
-from mmpca.cli.tables import console_table, records, write_table
+from mmpca.cli.tables import columns_table, records, write_table
 
 if TYPE_CHECKING:
     from mmpca.evaluation import Comparison
 
 HEADERS = {"ari": "ARI", "nmi": "NMI", "seconds": "time, s", "peak_megabytes": "peak memory, MB"}
-DECIMALS = {"ari": 3, "nmi": 3, "seconds": 2, "peak_megabytes": 1}
+DECIMALS = {"time, s": 2, "peak memory, MB": 1}
 
 
 def compare(
@@ -75,7 +75,10 @@ def compare(
     if json:
         console.print_json(records(table))
     else:
-        _show(table)
+        shown = {HEADERS.get(name, name): column for name, column in table.items()}
+        console.out().print(columns_table(shown, decimals=DECIMALS))
+        if "peak_megabytes" in table:
+            console.out().print("Memory is as reported by Python and NumPy; compiled code may allocate more.")
         console.written({"table": output})
 
 
@@ -99,16 +102,3 @@ def _fit_all(
             except ValueError as error:
                 notes.append(f"{name} was skipped: {error}")
     return results
-
-
-def _show(table: dict[str, list[Any]]) -> None:
-    measures = [name for name in table if name != "method"]
-    shown = console_table(left=["method"])
-    for name in measures:
-        shown.add_column(HEADERS[name], justify="right", no_wrap=True)
-    for method, *values in zip(*table.values(), strict=True):
-        shown.add_row(method, *(f"{value:,.{DECIMALS[name]}f}" for name, value in zip(measures, values, strict=True)))
-    out = console.out()
-    out.print(shown)
-    if "peak_megabytes" in table:
-        out.print("Memory is as reported by Python and NumPy; compiled code may allocate more.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from mmpca.cli import console, options
 from mmpca.cli.inputs import load_data, load_files, read_for_model, suspicions
 from mmpca.cli.options import ReadOptions
-from mmpca.cli.tables import console_table, records, write_table
+from mmpca.cli.tables import columns_table, records, write_table
 
 if TYPE_CHECKING:
     from mmpca.distributed.sources import Loaded
@@ -96,13 +96,8 @@ def _load(paths: list[Path], read: ReadOptions, scheduler: str | None, file: Mod
 
 def _show(table: dict[str, list[Any]]) -> None:
     """Print the table, shortened if it is long."""
-    shown = console_table(left=["row"])
-    for name in list(table)[1:]:
-        shown.add_column(name, justify="right")
-    for row in list(zip(*table.values(), strict=True))[:MAX_ROWS_SHOWN]:
-        shown.add_row(*(f"{value:.3f}" if isinstance(value, float) else str(value) for value in row))
     out = console.out()
-    out.print(shown)
+    out.print(columns_table({name: column[:MAX_ROWS_SHOWN] for name, column in table.items()}))
     n_left = len(table["row"]) - MAX_ROWS_SHOWN
     if n_left > 0:
         out.print(f"{n_left:,} more rows; write them all with --labels FILE", style="dim")

@@ -12,7 +12,7 @@ import typer
 from mmpca.cli import console, options
 from mmpca.cli.options import ExperimentName
 from mmpca.cli.progress import progress_display
-from mmpca.cli.tables import console_table
+from mmpca.cli.tables import columns_table
 
 if TYPE_CHECKING:
     from mmpca.paper import Record, Task
@@ -130,13 +130,7 @@ def write_reports(experiment: BiopsyReports, records: Mapping[Task, Record], fol
 
 def _show(title: str, summary: dict[str, list[Any]]) -> None:
     """Print a table of results."""
-    out, table = console.out(), console_table(title)
-    for name, column in summary.items():
-        is_text = any(isinstance(value, str) for value in column)
-        table.add_column(name, justify="left" if is_text else "right", no_wrap=is_text, min_width=5)
-    for row in zip(*summary.values(), strict=True):
-        cells = ("" if x is None else f"{x:,.3f}" if isinstance(x, float) else str(x) for x in row)
-        table.add_row(*cells)
+    out, table = console.out(), columns_table(summary, title, wrap=False)
     if not out.is_terminal:  # a pipe has room for all columns
         out.width = max(out.width, out.measure(table, options=out.options.update(width=1000)).maximum)
     out.print(table)

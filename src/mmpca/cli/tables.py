@@ -82,6 +82,20 @@ def _parquet(table: Columns) -> bytes:
     return buffer.getvalue()
 
 
+def columns_table(
+    table: Columns, title: str | None = None, *, decimals: Mapping[str, int] | None = None, wrap: bool = True
+) -> Table:
+    """Return columns as they are shown: text to the left, numbers to the right, fractions with three decimals."""
+    shown, n_digits = console_table(title), dict.fromkeys(table, 3) | dict(decimals or {})
+    for name, column in table.items():
+        is_text = any(isinstance(value, str) for value in column)
+        shown.add_column(name, justify="left" if is_text else "right", no_wrap=is_text and not wrap, min_width=5)
+    for row in records(table):
+        cells = (f"{x:,.{n_digits[name]}f}" if isinstance(x, float) else x for name, x in row.items())
+        shown.add_row(*("" if cell is None else str(cell) for cell in cells))
+    return shown
+
+
 def console_table(title: str | None = None, *, right: Iterable[str] = (), left: Iterable[str] = ()) -> Table:
     """Return an empty table with the given columns, right-aligned ones first."""
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
