@@ -169,23 +169,21 @@ class EMClusterer(CountClusterer):
         return False
 
     def _fit(self, rows: Counts, rng: np.random.RandomState) -> None:
-        csr = rows.to_csr().astype(np.float64)
-        seeds = child_seeds(rng, self.n_init)
-        partitions = self._partitions(rows, seeds)
-        runs = (self._run(csr, labels, self._step(rows, seed)) for labels, seed in zip(partitions, seeds, strict=True))
+        runs = self._runs(rows, child_seeds(rng, self.n_init))
         self._keep(max(runs, key=lambda run: run.history[-1]), rows)
 
-    def _partitions(self, rows: Counts, seeds: list[int]) -> Iterator[Labels]:
-        """Yield the partition that each start begins with."""
+    def _runs(self, rows: Counts, seeds: list[int]) -> Iterator[EMRun]:
+        """Yield a run of EM for each seed; the partition it starts from depends on `start`."""
+        csr, n_clusters = rows.to_csr().astype(np.float64), self.n_clusters
         if self.start == "kmeans":
-            return kmeans_partitions(rows, self.n_clusters, seeds)
-        return (random_partition(rows.n_rows, self.n_clusters, seed) for seed in seeds)
-
-    def _run(self, csr: sparse.csr_array, labels: Labels, step: ProfileStep) -> EMRun:
-        """Return a run of EM from a partition, annealed first if `start` asks for it."""
-        if self.start == "anneal":
-            labels = annealed_partition(csr, labels, self.n_clusters, step)
-        return run_em(csr, labels, self.n_clusters, step, is_hard=self._is_hard(), max_iter=self.max_iter, tol=self.tol)
+            partitions = kmeans_partitions(rows, n_clusters, seeds)
+        else:
+            partitions = (random_partition(rows.n_rows, n_clusters, seed) for seed in seeds)
+        limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
+        for labels, seed in zip(partitions, seeds, strict=True):
+            step = self._step(rows, seed)
+            start = annealed_partition(csr, labels, n_clusters, step) if self.start == "anneal" else labels
+            yield run_em(csr, start, n_clusters, step, is_hard=self._is_hard(), **limits)
 
     def _keep(self, run: EMRun, rows: Counts) -> None:
         """Set the fitted attributes to the results of a run."""

@@ -7,12 +7,13 @@ import errno
 import functools
 import json
 import logging
+import math
 import os
 import re
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -105,9 +106,20 @@ def written(files: dict[str, Path | None]) -> None:
             line(f"{name} written to {path}")
 
 
+def json_value(value: Any) -> Any:
+    """Return a value for JSON: named tuples as objects, and None for NaN and infinity, which JSON does not have."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {name: json_value(one) for name, one in value.items()}
+    return [json_value(one) for one in value] if isinstance(value, list | tuple) else value
+
+
 def print_json(document: Any) -> None:
     """Print a JSON document to standard output; paths become strings, and control characters are escaped."""
-    text = json.dumps(document, indent=2, ensure_ascii=False, default=str)
+    text = json.dumps(json_value(document), indent=2, ensure_ascii=False, default=str)
     line(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 

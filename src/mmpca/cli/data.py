@@ -57,8 +57,7 @@ def inspect(
     )
     if json:
         numbers = {name: number for fact in found.facts for name, number in fact.numbers.items()}
-        findings = [finding._asdict() for finding in found.findings]
-        document = {"input": input, **numbers, "notes": data.table.notes, "findings": findings}
+        document = {"input": input, **numbers, "notes": data.table.notes, "findings": found.findings}
         console.print_json(document | {"can_fit": found.can_fit})
     else:
         _show(str(input), found, data.table.notes)

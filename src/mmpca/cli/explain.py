@@ -14,7 +14,7 @@ from rich.text import Text
 from mmpca.cli import console, options
 from mmpca.cli.inputs import InputData, read_for_model
 from mmpca.cli.options import ReadOptions
-from mmpca.cli.tables import console_table, json_value, write_table
+from mmpca.cli.tables import console_table, write_table
 
 if TYPE_CHECKING:
     from mmpca.model import MMPCA
@@ -71,7 +71,7 @@ def explain(
     if output is not None:
         write_table(output, evidence_columns(explanations, names), safe=safe_csv)
     if json:
-        console.print_json([_document(why, names[why.row]) for why in explanations])
+        console.print_json([{"name": names[why.row], **why._asdict()} for why in explanations])
     elif output is not None:
         console.line(f"{len(explanations):,} explanations written to {output}")
     else:
@@ -118,8 +118,8 @@ def evidence_columns(explanations: Sequence[Explanation], names: Sequence[str]) 
             "verdict": why.verdict,
             "probability": round(why.probability, 6),
             "against": why.runner_up,
-            "log_odds": json_value(-why.margin),
-            "gain": json_value(gain),
+            "log_odds": console.json_value(-why.margin),
+            "gain": console.json_value(gain),
         }
         evidence: list[tuple[str, int | None, float]] = [
             (part.name, part.occurrences, part.nats) for part in why.evidence_for + why.evidence_against
@@ -127,19 +127,6 @@ def evidence_columns(explanations: Sequence[Explanation], names: Sequence[str]) 
         evidence += [("all other features", None, why.from_others), ("cluster sizes", None, why.from_sizes)]
         lines += [head | {"feature": name, "count": count, "nats": nats} for name, count, nats in evidence]
     return {name: [line[name] for line in lines] for name in lines[0]} if lines else {}
-
-
-def _document(why: Explanation, name: str) -> dict[str, Any]:
-    """Return an explanation for JSON."""
-    document = {"name": name, **why._asdict()}
-    for key in ("alternatives", "evidence_for", "evidence_against"):
-        document[key] = [_finite(entry._asdict()) for entry in document[key]]
-    document["bound_margin"] = None if why.bound_margin is None else _finite(why.bound_margin._asdict())
-    return _finite(document)
-
-
-def _finite(entries: dict[str, Any]) -> dict[str, Any]:
-    return {key: json_value(value) for key, value in entries.items()}
 
 
 def _show(out: Console, why: Explanation, name: str) -> None:

@@ -195,7 +195,7 @@ def describe(model: MMPCA) -> dict[str, Any]:
         "icl": model.icl_,
         "converged": model.converged_,
         "epochs": model.n_epochs_,
-        "overdispersion": None if np.isnan(model.overdispersion_) else model.overdispersion_,
+        "overdispersion": model.overdispersion_,
         "clusters": [
             {"cluster": q, "rows": int(size), "features": [names[v] for v in features]}
             for q, (size, features) in enumerate(zip(sizes, characteristic_features(model), strict=True))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -34,7 +33,8 @@ def write_table(path: Path, table: Columns, *, safe: bool = False) -> None:
     if path.suffix == ".parquet":
         content = _parquet(table)
     elif path.suffix == ".json":
-        content = (json.dumps(records(table), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        document = json.dumps(console.json_value(records(table)), indent=1, ensure_ascii=False)
+        content = f"{document}\n".encode()
     else:
         first = next((value for column in table.values() for value in column if is_formula(value)), None)
         if first is not None and safe:
@@ -59,16 +59,8 @@ def is_formula(value: Any) -> bool:
 
 
 def records(table: Columns) -> list[dict[str, Any]]:
-    """Return a table as a list of objects for JSON."""
-    return [
-        {name: json_value(value) for name, value in zip(table, row, strict=True)}
-        for row in zip(*table.values(), strict=True)
-    ]
-
-
-def json_value(value: Any) -> Any:
-    """Return None for NaN and infinite numbers, which JSON does not have, and any other value unchanged."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    """Return a table as a list of objects."""
+    return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
 
 
 def _parquet(table: Columns) -> bytes:
