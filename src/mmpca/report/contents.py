@@ -17,9 +17,8 @@ from mmpca.model import MMPCA
 from mmpca.model.dispersion import advice
 from mmpca.model.inspection import inspect_counts
 from mmpca.plots.selection import shortfall
-from mmpca.report.context import Context
+from mmpca.report.context import Context, Margins, representative_rows, searchable_rows
 from mmpca.report.formatting import clean, count, decimals, number, percent
-from mmpca.report.rows import Margins, representative_rows, searchable_rows
 from mmpca.selection import MMPCASearch
 from mmpca.selection.criteria import reason
 

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 from mmpca.model import MMPCA
 from mmpca.report import formatting
 from mmpca.report.contents import report_contents
-from mmpca.report.context import check_context
-from mmpca.report.rows import measure_margins
+from mmpca.report.context import check_context, measure_margins
 from mmpca.selection import MMPCASearch
 from mmpca.store import write_text
 
