@@ -89,6 +89,7 @@ def run_em(
         joint = joint_log_density(csr, weights, profiles)
         per_row = joint.max(axis=1) if is_hard else logsumexp(joint, axis=1)
         responsibilities = np.eye(n_clusters)[joint.argmax(axis=1)] if is_hard else np.exp(joint - per_row[:, None])
+        # With the log-prior: the M-step maximizes the posterior, so the likelihood alone could decrease.
         history.append(float(per_row.sum()) + step.penalty(log_profiles(profiles)))
         converged = len(history) > 1 and history[-1] - history[-2] <= tol * len(labels)
     return EMRun(weights, profiles, step, joint, history, converged)

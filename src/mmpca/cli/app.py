@@ -90,6 +90,7 @@ def expand_bundles(command: Callable[..., None]) -> Callable[..., None]:
             options[name] = bundle(**{field: options.pop(field) for field in bundle._fields})
         command(**options)
 
+    # typer reads the parameters from the signature, and their options from the annotations.
     run.__signature__ = introspection.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run

@@ -83,7 +83,7 @@ def fit(
 
     kind: dict[str, Any] = {"start": start.value, "n_init": n_init, "algorithm": algorithm.value}
     model = MMPCA(clusters, topics, **kind, **fitting.parameters())
-    is_resumed = checkpoint is not None and checkpoint.exists()
+    is_resumed = checkpoint is not None and checkpoint.exists()  # asked now: the fit will write it
     with _load(model, input, read, text, scheduler, drop_empty=fitting.drop_empty) as (rows, text_settings, suspected):
         console.notes(suspected)  # now: the fit may take hours
         started = perf_counter()

@@ -37,7 +37,7 @@ class Workers:
 
     def __init__(self, client: Any, *, empty_seconds: float = EMPTY_SECONDS) -> None:
         self.client, self.empty_seconds = client, empty_seconds
-        self._gathering: list[Any] = []
+        self._gathering: list[Any] = []  # keeps futures alive, see `gather`
 
     def submit(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Return the future of a call; if its worker dies, another one repeats the call."""
@@ -106,6 +106,7 @@ class Workers:
         for index, future in enumerate(futures):
             holder = min(holders.get(future.key) or [future.key], key=lambda worker: len(held.get(worker, ())))
             held.setdefault(holder, []).append(index)
+        # Every n-th index: blocks of similar size spread evenly over the n threads of a worker.
         return [
             indices[first :: n_threads.get(worker, 1)]
             for worker, indices in held.items()

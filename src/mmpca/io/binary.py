@@ -112,6 +112,7 @@ def _map_array(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> N
         header_size = stream.tell()
     if dtype.hasobject or dtype.itemsize * math.prod(shape) != info.file_size - header_size:
         raise ValueError("it holds Python objects, or its size is not the one in its header")
+    # The archive's directory does not say how long the header in front of a member is.
     with path.open("rb") as file:
         file.seek(info.header_offset + _LOCAL_HEADER - 4)
         name_length, extra_length = struct.unpack("<HH", file.read(4))
@@ -164,6 +165,7 @@ def write_npz(stream: IO[bytes], table: CountTable, *, compress: bool = True) ->
         for name, array in members.items():
             info = zipfile.ZipInfo(f"{name}.npy")  # without a time stamp, equal counts give equal bytes
             start = stream.tell() + _LOCAL_HEADER + len(info.filename) + _ZIP64_FIELD
+            # A field that readers skip fills the header up, so that the array begins at a multiple of the alignment.
             n_padding = -(start + 4) % _ALIGNMENT
             info.extra = struct.pack("<HH", _PADDING_KIND, n_padding) + bytes(n_padding)
             with archive.open(info, "w", force_zip64=True) as member:

@@ -165,6 +165,7 @@ class CountsBuilder:
             piece = self._pieces.pop()
             rows, sizes = piece.rows, piece.sizes.astype(np.int64)
             starts = np.cumsum(sizes) - sizes
+            # An entry goes to the next free position of its row, plus its rank among the entries of the row.
             positions = np.repeat(free[rows] - starts, sizes) + np.arange(piece.counts.size)
             data[positions], indices[positions] = piece.counts, piece.columns
             free[rows] += sizes

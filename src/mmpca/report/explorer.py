@@ -143,6 +143,7 @@ class Explorer:
             query = read_query(parts.query)
         except ValueError:
             return 400, _message("This address is malformed.")
+        # A path without a second slash has no token; an empty one never equals the secret.
         _, token, *rest = parts.path.split("/") if parts.path.count("/") > 1 else ("", "", "")
         if not secrets.compare_digest(token.encode(), self._token.encode()):
             return 403, _message("This is not the address that was printed when the server started.")
