@@ -1,20 +1,19 @@
 """Reproduction of the paper: its experiments, their figures, and synthetic medical reports.
 
 An experiment is a list of tasks, the result of one task, a table and a figure. To add one, derive a frozen dataclass
-from `Experiment` in a new module and add it to `EXPERIMENTS`.
+from `Experiment`, in a module of its own or beside a related one, and add it to `EXPERIMENTS`.
 """
 
 from dataclasses import fields, replace
 from typing import Any
 
-from mmpca.paper.comparison import FAMILIES, Noise, SampleSize
+from mmpca.paper.comparison import FAMILIES, Noise, SampleSize, Selection
 from mmpca.paper.experiment import Experiment, Record, Table, Task
 from mmpca.paper.intro import Intro
 from mmpca.paper.pathology import Reports, pathology_reports
 from mmpca.paper.reports import BiopsyReports
 from mmpca.paper.runner import run_tasks, write_output
 from mmpca.paper.runtime import Runtime
-from mmpca.paper.selection import Selection
 
 __all__ = [
     "EXPERIMENTS",
