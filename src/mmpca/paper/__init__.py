@@ -9,11 +9,10 @@ from typing import Any
 
 from mmpca.paper.comparison import FAMILIES, Noise, SampleSize, Selection
 from mmpca.paper.experiment import Experiment, Record, Table, Task
-from mmpca.paper.intro import Intro
 from mmpca.paper.pathology import Reports, pathology_reports
 from mmpca.paper.reports import BiopsyReports
 from mmpca.paper.runner import run_tasks, write_output
-from mmpca.paper.runtime import Runtime
+from mmpca.paper.runs import Intro, Runtime
 
 __all__ = [
     "EXPERIMENTS",
