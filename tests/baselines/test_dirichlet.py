@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from mmpca.baselines import DirichletMultinomialMixture
 from mmpca.baselines.dirichlet import Partition, run_greedy
-from mmpca.baselines.em import log_multinomial_coefficients
+from mmpca.baselines.mixtures import log_multinomial_coefficients
 from mmpca.counts import as_counts
 
 

@@ -5,8 +5,7 @@ from scipy.stats import multinomial
 from sklearn.metrics import adjusted_rand_score
 
 from mmpca.baselines import MultinomialMixture
-from mmpca.baselines.em import TEMPERATURES, annealed_partition, run_em
-from mmpca.baselines.multinomial import FreeProfiles
+from mmpca.baselines.mixtures import TEMPERATURES, FreeProfiles, annealed_partition, run_em
 from mmpca.counts import as_counts
 
 TINY_X = np.array([[3, 0, 1], [5, 1, 0], [0, 2, 2], [1, 9, 8], [0, 1, 1]])

@@ -5,7 +5,7 @@ from scipy.stats import multinomial
 from sklearn.metrics import adjusted_rand_score
 
 from mmpca.baselines import NMFEM
-from mmpca.baselines.nmfem import SharedTopics
+from mmpca.baselines.mixtures import SharedTopics
 from mmpca.simulate import simulate_mmpca, sparse_topics
 
 TINY_X = np.array([[3, 0, 1, 2], [5, 1, 0, 1], [0, 2, 2, 7], [1, 9, 8, 0], [0, 1, 1, 3], [2, 2, 1, 1]])

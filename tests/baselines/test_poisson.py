@@ -5,7 +5,7 @@ from scipy.stats import poisson
 from sklearn.metrics import adjusted_rand_score
 
 from mmpca.baselines import MultinomialMixture, PoissonMixture
-from mmpca.baselines.poisson import ConditionProfiles
+from mmpca.baselines.mixtures import ConditionProfiles
 
 CONDITIONS = np.array(["a", "a", "b", "b", "b", "c"])
 SIZES = np.array([1.0, 3.0, 2.0, 0.5, 1.5, 2.0])

@@ -241,7 +241,7 @@ def test_the_model_is_written_before_the_labels(mmpca_command, parts, tmp_path, 
     def fail(*_):
         raise error
 
-    monkeypatch.setattr("mmpca.distributed.fitting.own_probabilities", fail)
+    monkeypatch.setattr("mmpca.distributed.fitting.score_rows", fail)
     done = mmpca_command("fit", *parts[:n_files], *SMALL, "--model", model, "--labels", labels)
     assert done.code == code
     assert str(model) in done.error

@@ -153,11 +153,11 @@ def test_blocks_are_predicted_like_all_rows(X, client, blocks, model, labels):
 
 def test_probabilities_are_those_of_the_model(X, dask_rows, in_memory):
     expected = in_memory.predict_proba(X)
-    np.testing.assert_allclose(fitting.probabilities(in_memory, dask_rows), expected, rtol=1e-12)
-    best = fitting.best_clusters(in_memory, dask_rows)
+    np.testing.assert_allclose(fitting.score_rows(fitting.probability_rows, in_memory, dask_rows), expected, rtol=1e-12)
+    best = fitting.score_rows(fitting.best_rows, in_memory, dask_rows)
     np.testing.assert_array_equal(best["cluster"], expected.argmax(axis=1))
     np.testing.assert_allclose(best["probability"], expected.max(axis=1), rtol=1e-12)
-    own = fitting.own_probabilities(in_memory, dask_rows)
+    own = fitting.score_rows(fitting.own_rows, in_memory, dask_rows, in_memory.labels_)
     np.testing.assert_allclose(own, expected[np.arange(300), in_memory.labels_], rtol=1e-12)
 
 

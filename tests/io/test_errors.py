@@ -17,9 +17,9 @@ from scipy import sparse
 
 from mmpca.errors import CountsError, InputFileError
 from mmpca.io import CountTable, detect_format, read_counts, write_counts
+from mmpca.io.binary import read_npz
 from mmpca.io.delimited import read_table
 from mmpca.io.matrix_market import read_matrix_market
-from mmpca.io.npz import read_npz
 from mmpca.io.table import Request
 from mmpca.text import read_texts
 

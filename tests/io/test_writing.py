@@ -12,7 +12,7 @@ from scipy import sparse
 from mmpca.counts import as_counts
 from mmpca.errors import CountsError, InputFileError
 from mmpca.io import CountTable, read_counts, write_counts
-from mmpca.io.npz import read_npz
+from mmpca.io.binary import read_npz
 from mmpca.io.table import Request
 
 TABLE = CountTable(sparse.csr_array([[1, 0], [2, 3]]), ["x", "y"], ["a", "b"], [])

@@ -3,7 +3,7 @@
 import pytest
 
 from mmpca.paper import make, write_output
-from mmpca.paper.runtime import FIT, PARTS, SEARCH, START, TOPICS, fit_growth, shortest_time
+from mmpca.paper.runs import FIT, PARTS, SEARCH, START, TOPICS, fit_growth, shortest_time
 
 SIZES = (20, 30, 40, 60, 80)
 

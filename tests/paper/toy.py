@@ -14,7 +14,9 @@ from mmpca.paper.experiment import columns, new_task
 @dataclass(frozen=True)
 class Toy(Experiment):
     name: ClassVar[str] = "toy"
+    shared_options: ClassVar[tuple[str, ...]] = ("factor",)
     replicates: int = 4
+    seed: int = 0
     factor: int = 2
     log: str = ""  # a file that gets a line for each task that is run
     interrupted: int = -1  # the seed whose tasks receive Ctrl-C and return what they have, as a search does
@@ -23,11 +25,8 @@ class Toy(Experiment):
     def quick(cls):
         return cls(replicates=1)
 
-    def identity(self):
-        return {"factor": self.factor}
-
     def tasks(self):
-        return [new_task(kind, seed=seed) for seed in range(self.replicates) for kind in ("short", "long")]
+        return [new_task(kind, seed=seed) for seed in self.seeds for kind in ("short", "long")]
 
     def run(self, task):
         if self.log:

@@ -9,7 +9,7 @@ from selenium.webdriver.common.keys import Keys
 
 from mmpca import MMPCA
 from mmpca.report import write_report
-from mmpca.report.clusters import used_topics
+from mmpca.report.contents import used_topics
 
 WIDTHS = pytest.mark.parametrize("width", [1280, 400])
 SHOW_ALL_EVIDENCE = "for (const part of document.querySelectorAll('details')) part.open = true"

@@ -14,9 +14,8 @@ import pytest
 from sklearn.base import clone
 
 from mmpca.report import Explorer
-from mmpca.report.context import check_context
+from mmpca.report.context import N_EVIDENCE, check_context, explain_rows
 from mmpca.report.explorer import ROWS_PER_PAGE, Query, read_query
-from mmpca.report.rows import N_EVIDENCE, explain_rows
 
 NAMES = [f"letter {i}" for i in range(120)]
 

@@ -15,10 +15,8 @@ from sklearn.metrics import adjusted_rand_score
 from mmpca import MMPCA
 from mmpca.evaluation import summarize
 from mmpca.report import write_report
-from mmpca.report.clusters import used_topics
-from mmpca.report.context import check_context
-from mmpca.report.page import report_contents
-from mmpca.report.rows import MAX_SEARCHABLE
+from mmpca.report.contents import report_contents, used_topics
+from mmpca.report.context import MAX_SEARCHABLE, check_context
 
 # For sparse data in the tests themselves; the report must not warn.
 UNNAMED = pytest.mark.filterwarnings("ignore:X does not have valid feature names")

@@ -1,11 +1,8 @@
 """Baselines: other methods for clustering counts, as scikit-learn estimators that share no code with MMPCA."""
 
 from mmpca.baselines.dirichlet import DirichletMultinomialMixture
-from mmpca.baselines.multinomial import MultinomialMixture
-from mmpca.baselines.nmf import NMFClustering
-from mmpca.baselines.nmfem import NMFEM
-from mmpca.baselines.poisson import PoissonMixture
-from mmpca.baselines.spherical import SphericalKMeans
+from mmpca.baselines.mixtures import NMFEM, MultinomialMixture, PoissonMixture
+from mmpca.baselines.tfidf import NMFClustering, SphericalKMeans
 from mmpca.baselines.topic_space import GMMLDA, KMeansLDA, LDAMap
 
 __all__ = [

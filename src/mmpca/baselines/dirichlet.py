@@ -23,7 +23,7 @@ from mmpca.baselines.base import (
     child_seeds,
     kmeans_partitions,
 )
-from mmpca.baselines.em import log_multinomial_coefficients
+from mmpca.baselines.mixtures import log_multinomial_coefficients
 from mmpca.counts import Counts
 from mmpca.parameters import either, integer, one_of, real
 

@@ -1,4 +1,4 @@
-"""The command line: one file per command. Modules import only typer and rich; commands import the rest."""
+"""The command line. Modules import only typer and rich, so that help is fast; commands import the rest."""
 
 from __future__ import annotations
 

@@ -11,18 +11,15 @@ import typer
 
 from mmpca.cli.compare import compare
 from mmpca.cli.console import with_exit_codes
-from mmpca.cli.convert import convert
+from mmpca.cli.data import convert, inspect, simulate
 from mmpca.cli.demo import demo
 from mmpca.cli.explain import explain
-from mmpca.cli.explore import explore
 from mmpca.cli.fit import fit
-from mmpca.cli.inspect import inspect
 from mmpca.cli.options import BUNDLES, check_outputs, files_of
 from mmpca.cli.predict import predict
-from mmpca.cli.report import report
+from mmpca.cli.report import explore, report
 from mmpca.cli.reproduce import reproduce
 from mmpca.cli.select import select
-from mmpca.cli.simulate import simulate
 
 # Commands in the order in which a new user needs them, with the heaviest package that each of them imports.
 COMMANDS: dict[Callable[..., None], str] = {
@@ -70,7 +67,7 @@ def _root(
 
 
 def expand_bundles(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with one parameter per option in place of each bundle, as typer expects.
+    """Replace each bundle of a command by one parameter per option, as typer expects.
 
     Before the command runs, its files are checked: no output may overwrite an input or another output.
     """
@@ -87,11 +84,13 @@ def expand_bundles(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(**options: Any) -> None:
+        """Check the files, collect the bundles, and run the command."""
         check_outputs(*files_of(run.__annotations__, options))
         for name, bundle in bundles.items():
             options[name] = bundle(**{field: options.pop(field) for field in bundle._fields})
         command(**options)
 
+    # typer reads the parameters from the signature, and their options from the annotations.
     run.__signature__ = introspection.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run

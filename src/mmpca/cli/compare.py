@@ -11,14 +11,14 @@ from mmpca.cli import console, options
 from mmpca.cli.inputs import drop_empty_rows, read_data, read_labels, suspicions
 from mmpca.cli.options import ReadOptions, TextOptions
 from mmpca.cli.progress import progress_display
-from mmpca.cli.tables import console_table, records, write_table
+from mmpca.cli.tables import columns_table, records, write_table
 from mmpca.errors import SuspiciousCountsWarning
 
 if TYPE_CHECKING:
     from mmpca.evaluation import Comparison
 
 HEADERS = {"ari": "ARI", "nmi": "NMI", "seconds": "time, s", "peak_megabytes": "peak memory, MB"}
-DECIMALS = {"ari": 3, "nmi": 3, "seconds": 2, "peak_megabytes": 1}
+DECIMALS = {"time, s": 2, "peak memory, MB": 1}
 
 
 def compare(
@@ -56,16 +56,16 @@ def compare(
     from mmpca.evaluation.comparison import chosen_methods
 
     data = read_data(input, read, text)
-    notes = list(data.table.notes)
     names = data.row_names()
     truth = None if labels is None else np.array(read_labels(labels, names, len(names)))
     if truth is not None and drop_empty:
         truth = truth[np.diff(data.X.indptr) > 0]
-    data = drop_empty_rows(data, input, notes, drop=drop_empty)
+    data = drop_empty_rows(data, input, drop=drop_empty)
     as_counts(data.X)  # invalid data is reported once here, not by every method
     sizes = options.default_sizes(clusters, topics, data.X.shape)
     console.notes(suspicions(data, n_clusters=sizes[0], n_topics=sizes[1]))  # now: the fits may take hours
     methods = chosen_methods(method or None, all_methods(*sizes, seed))
+    notes = data.table.notes
     results = _fit_all(data.X, methods, sizes, truth, memory, notes)
     if not results:
         raise ValueError(f"No method could be fitted. {notes[-1]}")
@@ -77,7 +77,10 @@ def compare(
     if json:
         console.print_json(records(table))
     else:
-        _show(table)
+        shown = {HEADERS.get(name, name): column for name, column in table.items()}
+        console.out().print(columns_table(shown, decimals=DECIMALS))
+        if "peak_megabytes" in table:
+            console.out().print("Memory is as reported by Python and NumPy; compiled code may allocate more.")
         console.written({"table": output})
 
 
@@ -102,16 +105,3 @@ def _fit_all(
             except ValueError as error:
                 notes.append(f"{name} was skipped: {error}")
     return results
-
-
-def _show(table: dict[str, list[Any]]) -> None:
-    measures = [name for name in table if name != "method"]
-    shown = console_table(left=["method"])
-    for name in measures:
-        shown.add_column(HEADERS[name], justify="right", no_wrap=True)
-    for method, *values in zip(*table.values(), strict=True):
-        shown.add_row(method, *(f"{value:,.{DECIMALS[name]}f}" for name, value in zip(measures, values, strict=True)))
-    out = console.out()
-    out.print(shown)
-    if "peak_megabytes" in table:
-        out.print("Memory is as reported by Python and NumPy; compiled code may allocate more.")

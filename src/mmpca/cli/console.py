@@ -7,12 +7,13 @@ import errno
 import functools
 import json
 import logging
+import math
 import os
 import re
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -105,9 +106,20 @@ def written(files: dict[str, Path | None]) -> None:
             line(f"{name} written to {path}")
 
 
+def json_value(value: Any) -> Any:
+    """Return a value for JSON: named tuples as objects, and None for NaN and infinity, which JSON does not have."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {name: json_value(one) for name, one in value.items()}
+    return [json_value(one) for one in value] if isinstance(value, list | tuple) else value
+
+
 def print_json(document: Any) -> None:
     """Print a JSON document to standard output; paths become strings, and control characters are escaped."""
-    text = json.dumps(document, indent=2, ensure_ascii=False, default=str)
+    text = json.dumps(json_value(document), indent=2, ensure_ascii=False, default=str)
     line(_CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
@@ -122,17 +134,14 @@ def duration(seconds: float) -> str:
 
 
 def with_exit_codes(command: Callable[..., None], package: str) -> Callable[..., None]:
-    """Return the command so that expected errors and Ctrl-C end it with a message and an exit code.
+    """Wrap a command so that expected errors and Ctrl-C end it with a message and an exit code.
 
-    Parameters
-    ----------
-    command : callable
-    package : str
-        Imported before the command starts, while Ctrl-C still ends the process directly.
+    The package is imported before the command starts, while Ctrl-C still ends the process directly.
     """
 
     @functools.wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
+        """Run the command, and translate its errors."""
         try:
             import_module(package)
             raise_on_interrupt()
@@ -204,11 +213,12 @@ def muted_dask() -> Iterator[None]:
     """Mute the log of Dask's client, which would print a traceback when its scheduler is gone."""
     logger = logging.getLogger("distributed.client")
 
-    def drop(record: logging.LogRecord) -> bool:
-        return False
-
-    logger.addFilter(drop)  # a level would not last: Dask sets it on import
+    logger.addFilter(_drop)  # a level would not last: Dask sets it on import
     try:
         yield
     finally:
-        logger.removeFilter(drop)
+        logger.removeFilter(_drop)
+
+
+def _drop(record: logging.LogRecord) -> bool:
+    return False

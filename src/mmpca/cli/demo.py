@@ -10,18 +10,15 @@ from rich.table import Table
 from rich.text import Text
 
 from mmpca.cli import console, options
+from mmpca.cli.fit import topic_table
 from mmpca.cli.progress import progress_display
 from mmpca.cli.tables import console_table
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from mmpca.model import MMPCA
     from mmpca.simulate import Simulation
 
 BAR_WIDTH = 4
-WORDS_PER_TOPIC = 8
 
 
 def demo(
@@ -65,8 +62,7 @@ def run_demo(out: Console, *, noise: float, balance: float, seed: int, jobs: int
     )
     out.print(f"agreement with the true clusters: adjusted Rand index {ari:.3f} (1 is perfect)\n")
     out.print(_cluster_table(model, data))
-    out.print(_topic_table(model, data.feature_names))
-    out.print("Numbers after words are their probabilities in the topic, in percent.\n", style="dim")
+    out.print(topic_table(model, data.feature_names.tolist()))
 
 
 def _cluster_table(model: MMPCA, data: Simulation) -> Table:
@@ -91,14 +87,3 @@ def _bar(share: float) -> Text:
     n_eighths = round(share * BAR_WIDTH * 8)
     bar = "█" * (n_eighths // 8) + " ▏▎▍▌▋▊▉"[n_eighths % 8].strip()
     return Text.assemble(f"{share:.2f} ", (f"{bar:<{BAR_WIDTH}}", "cyan"))
-
-
-def _topic_table(model: MMPCA, words: NDArray[np.str_]) -> Table:
-    """Return the most probable words of each topic."""
-    import numpy as np
-
-    table = console_table("Topics: most probable words", right=["topic"], left=["words"])
-    for k, topic in enumerate(model.components_):
-        top = np.argsort(-topic, kind="stable")[:WORDS_PER_TOPIC]
-        table.add_row(str(k), ", ".join(f"{words[v]} {100 * topic[v]:.1f}" for v in top))
-    return table

@@ -14,7 +14,7 @@ from rich.text import Text
 from mmpca.cli import console, options
 from mmpca.cli.inputs import InputData, read_for_model
 from mmpca.cli.options import ReadOptions
-from mmpca.cli.tables import console_table, json_value, write_table
+from mmpca.cli.tables import console_table, write_table
 
 if TYPE_CHECKING:
     from mmpca.model import MMPCA
@@ -40,7 +40,7 @@ def explain(
         ),
     ] = None,
     n_features: Annotated[
-        int, typer.Option("--features", "-n", min=0, help="Number of features to list for and against.")
+        int, typer.Option("--features", "-n", min=0, help="Number of features to list on each side.")
     ] = 8,
     output: options.TableOutput = None,
     safe_csv: options.SafeCsv = False,
@@ -50,8 +50,8 @@ def explain(
     """Explain why rows are in their clusters: how certain that is, and the evidence of each feature.
 
     Evidence is measured in nats; one nat multiplies the odds by 2.7.
-    For the data of the fit, the gain of another cluster is the change of the bound when the row moves there;
-    for other rows, the change when it is added there instead.
+    For the data of the fit, the gain of another cluster is the change in the bound when the row moves there;
+    for other rows, the change when the row is added there instead.
 
     For example:
 
@@ -71,7 +71,7 @@ def explain(
     if output is not None:
         write_table(output, evidence_columns(explanations, names), safe=safe_csv)
     if json:
-        console.print_json([_document(why, names[why.row]) for why in explanations])
+        console.print_json([{"name": names[why.row], **why._asdict()} for why in explanations])
     elif output is not None:
         console.line(f"{len(explanations):,} explanations written to {output}")
     else:
@@ -118,8 +118,8 @@ def evidence_columns(explanations: Sequence[Explanation], names: Sequence[str]) 
             "verdict": why.verdict,
             "probability": round(why.probability, 6),
             "against": why.runner_up,
-            "log_odds": json_value(-why.margin),
-            "gain": json_value(gain),
+            "log_odds": console.json_value(-why.margin),
+            "gain": console.json_value(gain),
         }
         evidence: list[tuple[str, int | None, float]] = [
             (part.name, part.occurrences, part.nats) for part in why.evidence_for + why.evidence_against
@@ -127,19 +127,6 @@ def evidence_columns(explanations: Sequence[Explanation], names: Sequence[str]) 
         evidence += [("all other features", None, why.from_others), ("cluster sizes", None, why.from_sizes)]
         lines += [head | {"feature": name, "count": count, "nats": nats} for name, count, nats in evidence]
     return {name: [line[name] for line in lines] for name in lines[0]} if lines else {}
-
-
-def _document(why: Explanation, name: str) -> dict[str, Any]:
-    """Return an explanation for JSON."""
-    document = {"name": name, **why._asdict()}
-    for key in ("alternatives", "evidence_for", "evidence_against"):
-        document[key] = [_finite(entry._asdict()) for entry in document[key]]
-    document["bound_margin"] = None if why.bound_margin is None else _finite(why.bound_margin._asdict())
-    return _finite(document)
-
-
-def _finite(entries: dict[str, Any]) -> dict[str, Any]:
-    return {key: json_value(value) for key, value in entries.items()}
 
 
 def _show(out: Console, why: Explanation, name: str) -> None:
@@ -155,7 +142,7 @@ def _show(out: Console, why: Explanation, name: str) -> None:
     if why.runner_up is None:
         out.print("There is no other cluster.")
         return
-    out.print("Other clusters: log-odds and gain of the bound, in nats", style="italic")
+    out.print("Other clusters: log-odds, and gain in the bound, in nats", style="italic")
     table = console_table(right=["cluster", "log-odds", "gain"])
     for other in why.alternatives[:ALTERNATIVES_SHOWN]:
         gain = "" if other.gain is None else f"{other.gain:+.2f}" if math.isfinite(other.gain) else "only row"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 
 from mmpca.cli import INTERRUPTED, console, options
 from mmpca.cli.inputs import (
@@ -20,7 +21,7 @@ from mmpca.cli.inputs import (
     read_data,
     suspicions,
 )
-from mmpca.cli.options import Algorithm, ReadOptions, Stabilization, StartMethod, TextOptions
+from mmpca.cli.options import Algorithm, FitOptions, ReadOptions, ResultOptions, StartMethod, TextOptions
 from mmpca.cli.progress import progress_display
 from mmpca.cli.tables import console_table, records, write_table
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning
@@ -40,20 +41,14 @@ def fit(
     input: options.Inputs,
     clusters: options.Clusters,
     topics: options.Topics,
-    model: options.ModelOutput = None,
-    labels: options.LabelsOutput = None,
-    safe_csv: options.SafeCsv = False,
-    json: options.Json = False,
-    seed: options.Seed = 0,
-    jobs: options.Jobs = -1,
+    output: ResultOptions = ResultOptions(),
+    fitting: FitOptions = FitOptions(),
     n_init: Annotated[
         Any,
         typer.Option("--n-init", parser=options.number_of_starts, metavar="N|auto", help="Number of starts."),
     ] = "auto",
     start: Annotated[StartMethod, typer.Option("--start", help="Kind of start.")] = StartMethod.auto,
     algorithm: Annotated[Algorithm, typer.Option("--algorithm", help="Search algorithm.")] = Algorithm.greedy,
-    stabilize: options.Stabilize = Stabilization.none,
-    drop_empty: options.DropEmpty = False,
     scheduler: options.Scheduler = None,
     checkpoint: Annotated[
         Path | None,
@@ -86,45 +81,40 @@ def fit(
     from mmpca.distributed.fitting import fit_loaded
     from mmpca.model import MMPCA
 
-    parameters: dict[str, Any] = {
-        "start": start.value,
-        "n_init": n_init,
-        "algorithm": algorithm.value,
-        "stabilize": None if stabilize is Stabilization.none else stabilize.value,
-    }
-    fitted = MMPCA(clusters, topics, **parameters, n_jobs=jobs, random_state=seed)
-    is_resumed = checkpoint is not None and checkpoint.exists()
-    with _load(fitted, input, read, text, scheduler, drop_empty=drop_empty) as (rows, text_settings, suspected):
+    kind: dict[str, Any] = {"start": start.value, "n_init": n_init, "algorithm": algorithm.value}
+    model = MMPCA(clusters, topics, **kind, **fitting.parameters())
+    is_resumed = checkpoint is not None and checkpoint.exists()  # asked now: the fit will write it
+    with _load(model, input, read, text, scheduler, drop_empty=fitting.drop_empty) as (rows, text_settings, suspected):
         console.notes(suspected)  # now: the fit may take hours
         started = perf_counter()
         with _mention_checkpoint(checkpoint), console.collected_warnings() as caught, progress_display() as show:
-            fit_loaded(fitted, rows, checkpoint=checkpoint, callback=show)
+            fit_loaded(model, rows, checkpoint=checkpoint, callback=show)
         seconds = perf_counter() - started
-        if model is not None:
-            fitted.save(model, text=text_settings)
-        label_table: dict[str, list[Any]] = {}
-        if labels is not None or json:
-            with _mention_model(model):
-                label_table = labels_of(fitted, rows)
-                if labels is not None:
-                    write_table(labels, label_table, safe=safe_csv)
+        if output.model is not None:
+            model.save(output.model, text=text_settings)
+        labels: dict[str, list[Any]] = {}
+        if output.labels is not None or output.json:
+            with _mention_model(output.model):
+                labels = labels_of(model, rows)
+                if output.labels is not None:
+                    write_table(output.labels, labels, safe=output.safe_csv)
     is_interrupted = console.has_warning(caught, InterruptedSearchWarning)
     # Overdispersion is described below, in terms of the options of this command.
     notes = console.warning_texts(w for w in caught if not issubclass(w.category, OverdispersionWarning))
     console.notes([f"resumed from {checkpoint}"] * is_resumed + rows.notes + notes)
-    if json:
-        document = describe(fitted) | {
+    if output.json:
+        document = describe(model) | {
             "interrupted": is_interrupted,
             "seconds": seconds,
-            "model": model,
-            "labels": records(label_table) if labels is None else labels,
-            "notes": suspected + rows.notes + notes + [describe_dispersion(fitted)] * is_overdispersed(fitted),
+            "model": output.model,
+            "labels": output.labels or records(labels),
+            "notes": suspected + rows.notes + notes + [describe_dispersion(model)] * is_overdispersed(model),
         }
         console.print_json(document)
     else:
-        _show(fitted, seconds, is_interrupted)
-        console.written({"model": model, "labels": labels})
-        if model is None and labels is None:
+        _show(model, seconds, is_interrupted)
+        console.written({"model": output.model, "labels": output.labels})
+        if output.model is None and output.labels is None:
             console.out().print("Nothing was written; add --model and --labels to save the result.", style="yellow")
     if is_interrupted:
         raise typer.Exit(INTERRUPTED)
@@ -143,10 +133,8 @@ def _load(
 
     sizes = {"n_clusters": model.n_clusters, "n_topics": model.n_topics}
     if scheduler is None and len(paths) == 1:
-        data = read_data(paths[0], read, text)
-        notes = list(data.table.notes)
-        data = drop_empty_rows(data, paths[0], notes, drop=drop_empty)
-        yield load_data(data, model.stabilize, notes), data.text, suspicions(data, **sizes)
+        data = drop_empty_rows(read_data(paths[0], read, text), paths[0], drop=drop_empty)
+        yield load_data(data, model.stabilize), data.text, suspicions(data, **sizes)
         return
     check_no_text_options(paths[0], text)
     check_model(model)
@@ -161,9 +149,9 @@ def _load(
 
 def labels_of(model: MMPCA, rows: Loaded) -> dict[str, list[Any]]:
     """Return the table of labels: name, cluster and probability of each row."""
-    from mmpca.distributed.fitting import own_probabilities
+    from mmpca.distributed.fitting import own_rows, score_rows
 
-    probabilities = own_probabilities(model, rows.backend).round(6)
+    probabilities = score_rows(own_rows, model, rows.backend, model.labels_).round(6)
     return {"row": rows.row_names or [], "cluster": model.labels_.tolist(), "probability": probabilities.tolist()}
 
 
@@ -207,7 +195,7 @@ def describe(model: MMPCA) -> dict[str, Any]:
         "icl": model.icl_,
         "converged": model.converged_,
         "epochs": model.n_epochs_,
-        "overdispersion": None if np.isnan(model.overdispersion_) else model.overdispersion_,
+        "overdispersion": model.overdispersion_,
         "clusters": [
             {"cluster": q, "rows": int(size), "features": [names[v] for v in features]}
             for q, (size, features) in enumerate(zip(sizes, characteristic_features(model), strict=True))
@@ -237,10 +225,15 @@ def _show(model: MMPCA, seconds: float, is_interrupted: bool) -> None:
         topics = ", ".join(f"{k}: {shares[k]:.0%}" for k in main)
         table.add_row(str(q), f"{(model.labels_ == q).sum():,}", topics, ", ".join(names[v] for v in features))
     out.print(table)
+    out.print(topic_table(model, names))
+
+
+def topic_table(model: MMPCA, names: Sequence[str]) -> Table:
+    """Return a table of topics with their most probable features."""
     table = console_table("Topics with their most probable features, in percent", right=["topic"], left=["features"])
     for k, topic in enumerate(model.components_):
         table.add_row(str(k), ", ".join(f"{names[v]} {100 * topic[v]:.1f}" for v in _largest(topic)))
-    out.print(table)
+    return table
 
 
 def is_overdispersed(model: MMPCA) -> bool:

@@ -78,8 +78,8 @@ def read_for_model(path: Path, read: ReadOptions, file: ModelFile) -> InputData:
     return InputData(_count_known_words(path, read, file), file.text)
 
 
-def drop_empty_rows(data: InputData, path: Path, notes: list[str], *, drop: bool) -> InputData:
-    """Return the rows with counts; add a note on the others, or raise an error unless `drop` is true."""
+def drop_empty_rows(data: InputData, path: Path, *, drop: bool) -> InputData:
+    """Return the rows with counts, with a note on the others; raise an error unless `drop` is true."""
     import numpy as np
 
     n_entries = np.diff(data.X.indptr)
@@ -95,19 +95,15 @@ def drop_empty_rows(data: InputData, path: Path, notes: list[str], *, drop: bool
             row=first,
         )
     if n_empty:
-        notes.append(f"{n_empty:,} rows without counts were dropped and have no label.")
+        data.table.notes.append(f"{n_empty:,} rows without counts were dropped and have no label.")
     return data.take(filled) if n_empty else data
 
 
 def suspicions(data: InputData | Loaded, *, n_clusters: int | None = None, n_topics: int = 1) -> list[str]:
     """Return the warnings of ``mmpca inspect`` as notes, for a command that continues.
 
-    Parameters
-    ----------
-    data : InputData or Loaded
-        If the rows are in blocks, evenly spaced ones are inspected.
-    n_clusters, n_topics : int, optional
-        Sizes of a fit. Without them, only rows and columns that do not look like counts are noted.
+    Without the sizes of a fit, only rows and columns that do not look like counts are noted. If rows are in
+    blocks, evenly spaced ones are inspected.
     """
     from mmpca.counts import as_counts
     from mmpca.distributed.fitting import sampled_rows
@@ -255,22 +251,11 @@ def _read_words(path: Path) -> list[str]:
 
 
 def read_labels(path: Path, names: Sequence[str] | None, n_rows: int) -> list[str]:
-    """Read one label per row.
+    """Read one label per row, from a .csv or .tsv file with a header, or from any other file with one per line.
 
-    Parameters
-    ----------
-    path : Path
-        A .csv or .tsv file with a header, whose column "label", "labels", "class" or "cluster" is used, or else the
-        last one; or any other file, with one label per line.
-    names : sequence of str, optional
-        Names of the rows. If the table has a column "row" with the same names, labels are matched by name; if it has
-        none of them, by position.
-    n_rows : int
-
-    Raises
-    ------
-    InputFileError
-        If the column "row" has only some of the names, or duplicate names; or if there are not `n_rows` labels.
+    In a table, the first of `LABEL_COLUMNS` is used, or else the last column. If its column "row" has the names of the
+    rows, labels are matched by name; if it has none of them, by position; if it has some, or duplicates, that is an
+    error.
     """
     from mmpca.io.streams import read_lines
 
@@ -329,12 +314,12 @@ def check_length(path: Path, values: list[str], n_rows: int) -> list[str]:
 # --- rows as mmpca.distributed takes them: in memory, in several files, or on a cluster ---------------------------
 
 
-def load_data(data: InputData, stabilize: str | None, notes: list[str]) -> Loaded:
+def load_data(data: InputData, stabilize: str | None) -> Loaded:
     """Return rows that are in memory."""
     from mmpca.distributed.sources import Reading, load
 
     loaded = load([data.X], None, Reading(stabilize, empty_rows="allow"))
-    return loaded._replace(feature_names=data.table.feature_names, row_names=data.row_names(), notes=notes)
+    return loaded._replace(feature_names=data.table.feature_names, row_names=data.row_names(), notes=data.table.notes)
 
 
 @contextmanager

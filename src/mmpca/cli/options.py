@@ -97,6 +97,7 @@ def output_file(*endings: str) -> Callable[[Path | None], Path | None]:
     """Return a check that a file to write has one of the endings and an existing folder: a fit may take hours."""
 
     def check(path: Path | None) -> Path | None:
+        """Return the path, or raise BadParameter."""
         from mmpca.store import check_writable
 
         if path is None:
@@ -119,12 +120,7 @@ _OUTPUT_CHECKS: set[object] = set()  # by which `files_of` recognizes outputs
 def files_of(annotations: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[list[Path], dict[str, Path]]:
     """Return the files that a command reads, and the files that it writes, by option.
 
-    Parameters
-    ----------
-    annotations : mapping of str to type
-        Types of the command's parameters. A path is written if `output_file` checks it, and read otherwise.
-    values : mapping of str to object
-        Values of the same parameters.
+    A parameter is a file to write if `output_file` checks it, and a file to read otherwise.
     """
     from mmpca.io.streams import stem
     from mmpca.io.table import Request, find_names
@@ -200,7 +196,7 @@ file_option = partial(output_option, callback=output_file())
 # --- shared options ---------------------------------------------------------------------------------------------
 
 _KINDS = "Counts (.mtx, .npz, .csv, .tsv, .parquet, .h5ad, .biom, UCI; also .gz) or texts (a folder, or see --text)."
-_TABLES = ".csv, .tsv, .json or .parquet."
+TABLES = ".csv, .tsv, .json or .parquet."
 Input = Annotated[Path, typer.Argument(help=_KINDS, show_default=False)]
 Inputs = Annotated[
     list[Path],
@@ -215,12 +211,10 @@ CountsOutput = Annotated[
         show_default=False,
     ),
 ]
-ModelOutput = Annotated[Path | None, file_option("--model", "-m", help="Model file to write, usually .mmpca.")]
 LabelsOutput = Annotated[
-    Path | None, table_option("--labels", "-o", help=f"Table of rows and clusters to write: {_TABLES}")
+    Path | None, table_option("--labels", "-o", help=f"Write the cluster of each row to this table: {TABLES}")
 ]
-ResultsOutput = Annotated[Path | None, table_option("--results", help=f"Table of all cells to write: {_TABLES}")]
-TableOutput = Annotated[Path | None, table_option("--output", "-o", help=f"Table to write: {_TABLES}")]
+TableOutput = Annotated[Path | None, table_option("--output", "-o", help=f"Write the results to this table: {TABLES}")]
 SafeCsv = Annotated[
     bool,
     output_option("--safe-csv", help="In .csv and .tsv, put an apostrophe before names that look like formulas."),
@@ -254,9 +248,9 @@ OptionalTopics = Annotated[
 Seed = Annotated[
     int, typer.Option("--seed", min=0, max=LARGEST_SEED, help="Random seed; the same seed gives the same result.")
 ]
-Jobs = Annotated[int, typer.Option("--jobs", help="Number of threads; -1 for all cores.", callback=check_jobs)]
-Processes = Annotated[int, typer.Option("--jobs", help="Number of processes; -1 for all cores.", callback=check_jobs)]
-Stabilize = Annotated[Stabilization, typer.Option("--stabilize", help="Use sqrt for overdispersed counts.")]
+Jobs = Annotated[
+    int, typer.Option("--jobs", help="Number of threads or processes; -1 for all cores.", callback=check_jobs)
+]
 DropEmpty = Annotated[bool, typer.Option("--drop-empty", help="Drop rows without counts.")]
 Noise = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of counts with a topic drawn uniformly.")]
 Balance = Annotated[float, typer.Option(min=0.01, max=1.0, help="Ratio of successive cluster sizes; 1 for equal ones.")]
@@ -300,6 +294,33 @@ class TextOptions(NamedTuple):
     words: Annotated[Path | None, text_option("--words", help="Count only the words in this file.")] = None
 
 
+class ResultOptions(NamedTuple):
+    """Files for a fitted model and its labels."""
+
+    model: Annotated[
+        Path | None, file_option("--model", "-m", help="Write the model to this file, usually .mmpca.")
+    ] = None
+    labels: LabelsOutput = None
+    safe_csv: SafeCsv = False
+    json: Json = False
+
+
+class FitOptions(NamedTuple):
+    """How to fit."""
+
+    seed: Seed = 0
+    jobs: Jobs = -1
+    stabilize: Annotated[Stabilization, typer.Option("--stabilize", help="Use sqrt for overdispersed counts.")] = (
+        Stabilization.none
+    )
+    drop_empty: DropEmpty = False
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the options that are parameters of `MMPCA` and `MMPCASearch`."""
+        stabilize = None if self.stabilize is Stabilization.none else self.stabilize.value
+        return {"stabilize": stabilize, "n_jobs": self.jobs, "random_state": self.seed}
+
+
 class PageOptions(NamedTuple):
     """Contents of a page about a model."""
 
@@ -314,4 +335,4 @@ class PageOptions(NamedTuple):
     title: Annotated[str | None, page_option("--title", help="Heading of the page.")] = None
 
 
-BUNDLES = (ReadOptions, TextOptions, PageOptions)
+BUNDLES = (ReadOptions, TextOptions, ResultOptions, FitOptions, PageOptions)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from mmpca.cli import console, options
 from mmpca.cli.inputs import load_data, load_files, read_for_model, suspicions
 from mmpca.cli.options import ReadOptions
-from mmpca.cli.tables import console_table, records, write_table
+from mmpca.cli.tables import columns_table, records, write_table
 
 if TYPE_CHECKING:
     from mmpca.distributed.sources import Loaded
@@ -47,15 +47,15 @@ def predict(
     import numpy as np
 
     from mmpca.backend import map_rows, row_entries
-    from mmpca.distributed import fitting
+    from mmpca.distributed.fitting import best_rows, probability_rows, score_rows
     from mmpca.model import prediction, read_model
 
     file = read_model(model)
     with _load(input, read, scheduler, file) as rows:
         backend, notes = rows.backend, list(rows.notes)
         # With a column per cluster, all probabilities come back; otherwise only the largest.
-        every = fitting.probabilities(file.model, backend) if probabilities else None
-        best = fitting.best_clusters(file.model, backend) if every is None else prediction.most_probable(every)
+        every = score_rows(probability_rows, file.model, backend) if probabilities else None
+        best = score_rows(best_rows, file.model, backend) if every is None else prediction.most_probable(every)
         n_empty = int((map_rows(backend, row_entries, np.arange(backend.n_rows)) == 0).sum())
     table: dict[str, list[Any]] = {
         "row": rows.row_names or [],
@@ -65,7 +65,7 @@ def predict(
     if every is not None:
         table |= {f"cluster_{q}": column.round(6).tolist() for q, column in enumerate(every.T)}
     if n_empty:
-        notes.append(f"{n_empty:,} rows have no counts that the model knows; they are in the largest cluster.")
+        notes.append(f"{n_empty:,} rows have no counts of known features; they were assigned to the largest cluster.")
     console.notes(notes)
     if labels is not None:
         write_table(labels, table, safe=safe_csv)
@@ -85,7 +85,8 @@ def _load(paths: list[Path], read: ReadOptions, scheduler: str | None, file: Mod
 
     if scheduler is None and len(paths) == 1:
         data = read_for_model(paths[0], read, file)
-        yield load_data(data, file.model.stabilize_, [*data.table.notes, *suspicions(data)])
+        data.table.notes.extend(suspicions(data))
+        yield load_data(data, file.model.stabilize_)
         return
     model, is_text_model = file.model, file.text is not None
     reading = fitting.reading_for(model)
@@ -97,13 +98,8 @@ def _load(paths: list[Path], read: ReadOptions, scheduler: str | None, file: Mod
 
 def _show(table: dict[str, list[Any]]) -> None:
     """Print the table, shortened if it is long."""
-    shown = console_table(left=["row"])
-    for name in list(table)[1:]:
-        shown.add_column(name, justify="right")
-    for row in list(zip(*table.values(), strict=True))[:MAX_ROWS_SHOWN]:
-        shown.add_row(*(f"{value:.3f}" if isinstance(value, float) else str(value) for value in row))
     out = console.out()
-    out.print(shown)
+    out.print(columns_table({name: column[:MAX_ROWS_SHOWN] for name, column in table.items()}))
     n_left = len(table["row"]) - MAX_ROWS_SHOWN
     if n_left > 0:
         out.print(f"{n_left:,} more rows; write them all with --labels FILE", style="dim")

@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_display(console: Console | None = None) -> Iterator[Callback]:
-    """Provide a callback that shows the progress it receives.
-
-    Parameters
-    ----------
-    console : Console, optional
-        Standard error by default.
-    """
+    """Provide a callback that shows the progress it receives, by default on standard error."""
     console = console or err()
     if console.is_terminal:
         with _bar(console) as show:
@@ -34,17 +28,9 @@ def progress_display(console: Console | None = None) -> Iterator[Callback]:
 
 
 class LineProgress:
-    """Prints a line per stage, and one every few seconds within a stage.
+    """Prints a line per stage, and one every `interval` seconds within a stage.
 
-    Parameters
-    ----------
-    console : Console
-    interval : float
-        Seconds between two lines of one stage.
-    stage_interval : float
-        Seconds between the lines of two stages; a shorter stage is skipped.
-    clock : callable
-        Returns seconds.
+    A stage that begins less than `stage_interval` seconds after the last line is not shown. `clock` returns seconds.
     """
 
     def __init__(
@@ -90,6 +76,7 @@ def _bar(console: Console) -> Iterator[Callback]:
         task = display.add_task("", total=None, percent="", left="")
 
         def show(progress: Progress) -> None:
+            """Update the bar."""
             share = progress.share
             # The total is a little more than 1: a task that has once been complete stops its clock.
             display.tasks[0].total = None if share is None else 1.0 + 1e-9

@@ -12,7 +12,7 @@ import typer
 from mmpca.cli import console, options
 from mmpca.cli.options import ExperimentName
 from mmpca.cli.progress import progress_display
-from mmpca.cli.tables import console_table
+from mmpca.cli.tables import columns_table
 
 if TYPE_CHECKING:
     from mmpca.paper import Record, Task
@@ -51,7 +51,7 @@ def reproduce(
             "--seed", min=0, max=options.LARGEST_SEED, help="Random seed of the first data set.", show_default="1000"
         ),
     ] = None,
-    jobs: options.Processes = -1,
+    jobs: options.Jobs = -1,
 ) -> None:
     """Run one of the paper's experiments, and write its table and figure.
 
@@ -96,7 +96,7 @@ def _check_options(name: str, given: Mapping[str, Any]) -> None:
     from mmpca.paper import EXPERIMENTS
 
     for option, flag in (("levels", "--levels"), ("families", "--methods")):
-        valid = [other for other, kind in EXPERIMENTS.items() if option in {field.name for field in fields(kind)}]  # type: ignore[arg-type]
+        valid = [other for other, kind in EXPERIMENTS.items() if option in {field.name for field in fields(kind)}]
         if given.get(option) is not None and name not in valid:
             raise ValueError(f"{flag} applies to {' and '.join(valid)}, but the experiment is {name}. Remove it.")
 
@@ -130,13 +130,7 @@ def write_reports(experiment: BiopsyReports, records: Mapping[Task, Record], fol
 
 def _show(title: str, summary: dict[str, list[Any]]) -> None:
     """Print a table of results."""
-    out, table = console.out(), console_table(title)
-    for name, column in summary.items():
-        is_text = any(isinstance(value, str) for value in column)
-        table.add_column(name, justify="left" if is_text else "right", no_wrap=is_text, min_width=5)
-    for row in zip(*summary.values(), strict=True):
-        cells = ("" if x is None else f"{x:,.3f}" if isinstance(x, float) else str(x) for x in row)
-        table.add_row(*cells)
+    out, table = console.out(), columns_table(summary, title, wrap=False)
     if not out.is_terminal:  # a pipe has room for all columns
         out.width = max(out.width, out.measure(table, options=out.options.update(width=1000)).maximum)
     out.print(table)

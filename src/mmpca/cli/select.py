@@ -11,7 +11,7 @@ from rich.text import Text
 from mmpca.cli import INTERRUPTED, console, options
 from mmpca.cli.fit import labels_of
 from mmpca.cli.inputs import drop_empty_rows, load_data, read_data, suspicions
-from mmpca.cli.options import ReadOptions, SelectionCriterion, Stabilization, TextOptions
+from mmpca.cli.options import FitOptions, ReadOptions, ResultOptions, SelectionCriterion, TextOptions
 from mmpca.cli.progress import progress_display
 from mmpca.cli.tables import console_table, records, write_table
 from mmpca.errors import InterruptedSearchWarning, SuspiciousCountsWarning
@@ -43,7 +43,7 @@ def select(
         ),
     ] = None,
     criterion: Annotated[
-        SelectionCriterion, typer.Option("--criterion", help="What to maximize.")
+        SelectionCriterion, typer.Option("--criterion", help="Criterion to maximize.")
     ] = SelectionCriterion.predictive,
     store: Annotated[
         Path | None, typer.Option("--store", help="Folder for finished cells; the same command resumes from it.")
@@ -52,15 +52,12 @@ def select(
         int,
         typer.Option("--resamples", min=0, help="Repeat on this many subsets of the rows."),
     ] = 0,
-    model: options.ModelOutput = None,
-    labels: options.LabelsOutput = None,
-    results: options.ResultsOutput = None,
-    safe_csv: options.SafeCsv = False,
-    json: options.Json = False,
-    seed: options.Seed = 0,
-    jobs: options.Processes = -1,
-    stabilize: options.Stabilize = Stabilization.none,
-    drop_empty: options.DropEmpty = False,
+    results: Annotated[
+        Path | None,
+        options.table_option("--results", help=f"Write all cells of the grid to this table: {options.TABLES}"),
+    ] = None,
+    output: ResultOptions = ResultOptions(),
+    fitting: FitOptions = FitOptions(),
     read: ReadOptions = ReadOptions(),
     text: TextOptions = TextOptions(),
 ) -> None:
@@ -76,9 +73,8 @@ def select(
 
     from mmpca.selection import MMPCASearch
 
-    data = read_data(input, read, text)
-    notes = list(data.table.notes)
-    data = drop_empty_rows(data, input, notes, drop=drop_empty)
+    data = drop_empty_rows(read_data(input, read, text), input, drop=fitting.drop_empty)
+    notes = data.table.notes
     suspected = suspicions(data, n_clusters=2, n_topics=2)
     console.notes(suspected)  # now: the search may take hours
     most = options.default_sizes(None, None, data.X.shape)
@@ -88,9 +84,7 @@ def select(
         criterion=criterion.value,
         store=store,
         n_resamples=resamples,
-        stabilize=None if stabilize is Stabilization.none else stabilize.value,
-        n_jobs=jobs,
-        random_state=seed,
+        **fitting.parameters(),
     )
     try:
         with console.collected_warnings() as caught, progress_display() as show:
@@ -101,15 +95,15 @@ def select(
     best, cells = search.best_estimator_, {name: column.tolist() for name, column in search.results_.items()}
     if data.table.feature_names is not None:  # scikit-learn takes names from data frames, not from sparse matrices
         best.feature_names_in_ = np.array([str(name) for name in data.table.feature_names], dtype=object)
-    if model is not None:
-        best.save(model, text=data.text)
-    label_table = labels_of(best, load_data(data, best.stabilize_, notes))
-    for path, table in ((labels, label_table), (results, cells)):
+    if output.model is not None:
+        best.save(output.model, text=data.text)
+    labels = labels_of(best, load_data(data, best.stabilize_))
+    for path, table in ((output.labels, labels), (results, cells)):
         if path is not None:
-            write_table(path, table, safe=safe_csv)
+            write_table(path, table, safe=output.safe_csv)
     notes += console.warning_texts(w for w in caught if not issubclass(w.category, SuspiciousCountsWarning))
     console.notes(notes)
-    if json:
+    if output.json:
         document = {
             **search.best_params_,
             "criterion": search.criterion,
@@ -117,15 +111,15 @@ def select(
             "runner_up": search.runner_up_,
             "gap": None if search.runner_up_ is None else search.gap_,
             "cells": records(cells),
-            "model": model,
-            "labels": records(label_table) if labels is None else labels,
+            "model": output.model,
+            "labels": output.labels or records(labels),
             "notes": suspected + notes,
         }
         console.print_json(document)
     else:
         _show(search)
-        console.written({"model": model, "labels": labels, "cells": results})
-        if model is None:
+        console.written({"model": output.model, "labels": output.labels, "cells": results})
+        if output.model is None:
             console.out().print("The model was not written; add --model to save it.", style="yellow")
     if console.has_warning(caught, InterruptedSearchWarning):
         raise typer.Exit(INTERRUPTED)
@@ -135,20 +129,17 @@ def _show(search: MMPCASearch) -> None:
     """Print how far each cell is behind the best one, and the choice in words."""
     import numpy as np
 
-    out, results, score = console.out(), search.results_, search.results_[search.criterion]
-    columns = np.unique(results["n_clusters"]).tolist()
+    from mmpca.plots.selection import loss_text, shortfall
+
+    out = console.out()
+    _, n_clusters, n_topics, behind = shortfall(search.results_, search.criterion)
+    cells = dict(zip(zip(n_clusters.tolist(), n_topics.tolist(), strict=True), behind.tolist(), strict=True))
+    columns = np.unique(n_clusters).tolist()
     name = "ICL" if search.criterion == "icl" else "Predictive likelihood"
     out.print(f"{name}: nats (natural log units) below the best cell; clusters across, topics down")
     table = console_table(right=["", *map(str, columns)])
-    for k in np.unique(results["n_topics"]).tolist():
-        cells = results["n_topics"] == k
-        losses = dict(zip(results["n_clusters"][cells].tolist(), (score.max() - score[cells]).tolist(), strict=True))
-        table.add_row(str(k), *(_loss(losses.get(q)) for q in columns))
+    for k in np.unique(n_topics).tolist():
+        losses = [loss_text(cells.get((q, k), np.nan)) for q in columns]
+        table.add_row(str(k), *(Text(loss, "bold green" if loss == "best" else "") for loss in losses))
     out.print(table)
     out.print(search.reason_, highlight=False, soft_wrap=not out.is_terminal)
-
-
-def _loss(nats: float | None) -> str | Text:
-    if nats is None:
-        return ""
-    return Text("best", style="bold green") if nats == 0 else f"{nats:,.1f}" if nats < 10 else f"{nats:,.0f}"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -23,19 +22,10 @@ _FORMULA = re.compile(r"[\t\r ]*[=+@-]")
 
 
 def write_table(path: Path, table: Columns, *, safe: bool = False) -> None:
-    """Write a table atomically; an existing file is replaced.
+    """Write columns of numbers and strings as .csv, .tsv, .json (a list of objects) or .parquet, atomically.
 
     In a .csv or .tsv file, a text that a spreadsheet would evaluate is written unchanged, with a note, or with an
     apostrophe before it if `safe` is true. Spreadsheets show such a cell as text; other programs see the apostrophe.
-
-    Parameters
-    ----------
-    path : Path
-        Ends in .csv, .tsv, .json (a list of objects) or .parquet.
-    table : mapping of str to sequence
-        Columns of Python numbers and strings, all of one length.
-    safe : bool
-        Whether to disarm formulas.
     """
     from mmpca.io.delimited import format_columns
     from mmpca.store import write_atomically
@@ -43,7 +33,8 @@ def write_table(path: Path, table: Columns, *, safe: bool = False) -> None:
     if path.suffix == ".parquet":
         content = _parquet(table)
     elif path.suffix == ".json":
-        content = (json.dumps(records(table), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        document = json.dumps(console.json_value(records(table)), indent=1, ensure_ascii=False)
+        content = f"{document}\n".encode()
     else:
         first = next((value for column in table.values() for value in column if is_formula(value)), None)
         if first is not None and safe:
@@ -53,10 +44,7 @@ def write_table(path: Path, table: Columns, *, safe: bool = False) -> None:
             console.notes([text])
         content = format_columns(table, "\t" if path.suffix == ".tsv" else ",")
 
-    def write(file: IO[bytes]) -> None:
-        file.write(content)
-
-    write_atomically(path, write)
+    write_atomically(path, lambda file: file.write(content))
 
 
 def is_formula(value: Any) -> bool:
@@ -71,16 +59,8 @@ def is_formula(value: Any) -> bool:
 
 
 def records(table: Columns) -> list[dict[str, Any]]:
-    """Return a table as a list of objects for JSON."""
-    return [
-        {name: json_value(value) for name, value in zip(table, row, strict=True)}
-        for row in zip(*table.values(), strict=True)
-    ]
-
-
-def json_value(value: Any) -> Any:
-    """Return None for NaN and infinite numbers, which JSON does not have, and any other value unchanged."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    """Return a table as a list of objects."""
+    return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
 
 
 def _parquet(table: Columns) -> bytes:
@@ -92,6 +72,20 @@ def _parquet(table: Columns) -> bytes:
     buffer = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table({name: list(column) for name, column in table.items()}), buffer)
     return buffer.getvalue()
+
+
+def columns_table(
+    table: Columns, title: str | None = None, *, decimals: Mapping[str, int] | None = None, wrap: bool = True
+) -> Table:
+    """Return columns as they are shown: text to the left, numbers to the right, fractions with three decimals."""
+    shown, n_digits = console_table(title), dict.fromkeys(table, 3) | dict(decimals or {})
+    for name, column in table.items():
+        is_text = any(isinstance(value, str) for value in column)
+        shown.add_column(name, justify="left" if is_text else "right", no_wrap=is_text and not wrap, min_width=5)
+    for row in records(table):
+        cells = (f"{x:,.{n_digits[name]}f}" if isinstance(x, float) else x for name, x in row.items())
+        shown.add_row(*("" if cell is None else str(cell) for cell in cells))
+    return shown
 
 
 def console_table(title: str | None = None, *, right: Iterable[str] = (), left: Iterable[str] = ()) -> Table:

@@ -171,7 +171,7 @@ def predict(model: MMPCA, X: Any, client: Any = None, *, read: Mapping[str, Any]
         unmatched = [] if is_model_named else prediction.note_on_positions(False, loaded.feature_names is not None)
         for note in [*loaded.notes, *unmatched]:
             warn(note, UserWarning)
-        labels: NDArray[np.int32] = _map(predict_rows, model, loaded.backend)
+        labels: NDArray[np.int32] = score_rows(predict_rows, model, loaded.backend)
     return labels
 
 
@@ -189,30 +189,13 @@ def check_features(model: MMPCA, backend: RowBackend) -> None:
         )
 
 
-def probabilities(model: MMPCA, backend: RowBackend) -> Array:
-    """Return the probability of each cluster for each row, (N, Q)."""
-    found: Array = _map(probability_rows, model, backend)
-    return found
-
-
-def best_clusters(model: MMPCA, backend: RowBackend) -> NDArray[Any]:
-    """Return the most probable cluster of each row and its probability, an array of `prediction.BEST`, (N,)."""
-    found: NDArray[Any] = _map(best_rows, model, backend)
-    return found
-
-
-def own_probabilities(model: MMPCA, backend: RowBackend) -> Array:
-    """Return the probability of each fitted row's own cluster, (N,)."""
-    found: Array = _map(own_rows, model, backend, model.labels_)
-    return found
-
-
-def _map(call: Callable[..., Any], model: MMPCA, backend: RowBackend, *aligned: NDArray[Any]) -> Any:
+def score_rows(call: Callable[..., Any], model: MMPCA, backend: RowBackend, *aligned: NDArray[Any]) -> Any:
+    """Return the results of one of the functions below for all rows; `own_rows` takes the labels as well, (N,)."""
     scores = prediction.scores_of(model.components_, model.cluster_topics_, model.weights_)
     return map_rows(backend, call, np.arange(backend.n_rows), *aligned, shared=[scores])
 
 
-# Functions of a block; they score some rows at a time, because all scores may take more memory than the counts.
+# Functions of a block. They score some rows at a time, because all scores may take more memory than the counts.
 
 
 def predict_rows(block: Counts, rows: Rows, scores: Scores, threads: Threads) -> NDArray[np.int32]:
@@ -224,12 +207,12 @@ def predict_rows(block: Counts, rows: Rows, scores: Scores, threads: Threads) ->
 
 
 def probability_rows(block: Counts, rows: Rows, scores: Scores, threads: Threads) -> Array:
-    """Return the probability of each cluster for some rows of a block."""
+    """Return the probability of each cluster for some rows of a block, (n, Q)."""
     return prediction.posterior(prediction.joint_of(select(block, rows), scores))
 
 
 def best_rows(block: Counts, rows: Rows, scores: Scores, threads: Threads) -> NDArray[Any]:
-    """Return the most probable cluster of some rows of a block, and its probability."""
+    """Return the most probable cluster of some rows of a block and its probability, an array of `prediction.BEST`."""
     best = np.empty(len(rows), dtype=prediction.BEST)
     for part, joint in prediction.joint_in_blocks(select(block, rows), scores):
         best[part] = prediction.most_probable(prediction.posterior(joint))

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from mmpca.backend import LocalRows, RowBackend, open_threads
 from mmpca.counts import Counts, as_counts, no_rows, square_root
-from mmpca.distributed.rows import DaskRows
-from mmpca.distributed.workers import Workers
+from mmpca.distributed.workers import DaskRows, Workers
 from mmpca.errors import CountsError, InputFileError
 from mmpca.io import read_counts
 from mmpca.model.prediction import align_features, note_on_positions
@@ -92,19 +91,10 @@ def load(
     n_threads: int = 1,
     monitor: Monitor | None = None,
 ) -> Loaded:
-    """Read blocks of rows on the workers of a cluster, or in this process.
+    """Read blocks of rows, given as in `fitting.fit`, on the workers of a cluster or in this process.
 
-    Parameters
-    ----------
-    X : dask array, list of blocks, delayed blocks or paths, or AnnData
-        Blocks of rows, all with the same features.
-    workers : Workers, optional
-        By default, threads read the blocks, which are then joined in the memory of this process.
-    reading : Reading, optional
-    n_threads : int
-        Threads that read blocks if there are no workers.
-    monitor : Monitor, optional
-        Receives each block as a step of the stage "reading".
+    Without workers, `n_threads` threads read the blocks, which are then joined in memory. The monitor receives each
+    block as a step of the stage "reading".
 
     Raises
     ------
@@ -123,22 +113,12 @@ def load(
     given = _list_blocks(X)
     monitor.begin("reading", "reading blocks of rows", len(given))
     if workers is None:
-
-        def read(number: int) -> Block:
-            block = read_block(given[number], number, reading)
-            monitor.step()
-            return block
-
-        with open_threads(n_threads) as threads:
-            blocks: list[Any] = threads.map(read, range(len(given)))
+        blocks = _read_in_threads(given, reading, n_threads, monitor)
     else:
-        delayed = [number for number, block in enumerate(given) if _is_delayed(block)]
-        futures = workers.client.compute([given[number] for number in delayed])  # together: they may share inputs
-        arguments = dict(enumerate(given)) | dict(zip(delayed, futures, strict=True))
-        blocks = [workers.submit(read_block, block, number, reading) for number, block in arguments.items()]
-        workers.wait(blocks, on_done=monitor.step)
+        blocks = _read_on_workers(given, reading, workers, monitor)
 
     def collect(get: Callable[[Block], Any], numbers: Sequence[int]) -> list[Any]:
+        """Return an attribute of some blocks, wherever they are."""
         if workers is None:
             return [get(blocks[number]) for number in numbers]
         return workers.gather([workers.submit(get, blocks[number]) for number in numbers])
@@ -171,6 +151,29 @@ def load(
         counts = [workers.submit(attrgetter("rows"), blocks[number]) for number in filled]
         backend = DaskRows(workers, counts, [infos[number].n_rows for number in filled], first.n_features)
     return Loaded(backend, names, row_names, notes, empty)
+
+
+def _read_in_threads(given: Sequence[Any], reading: Reading, n_threads: int, monitor: Monitor) -> list[Any]:
+    """Return the blocks, read by threads of this process."""
+
+    def read(number: int) -> Block:
+        """Read one block and report it."""
+        block = read_block(given[number], number, reading)
+        monitor.step()
+        return block
+
+    with open_threads(n_threads) as threads:
+        return threads.map(read, range(len(given)))
+
+
+def _read_on_workers(given: Sequence[Any], reading: Reading, workers: Workers, monitor: Monitor) -> list[Any]:
+    """Return futures of the blocks, read by the workers of a cluster."""
+    delayed = [number for number, block in enumerate(given) if _is_delayed(block)]
+    futures = workers.client.compute([given[number] for number in delayed])  # together: they may share inputs
+    arguments = dict(enumerate(given)) | dict(zip(delayed, futures, strict=True))
+    blocks = [workers.submit(read_block, block, number, reading) for number, block in arguments.items()]
+    workers.wait(blocks, on_done=monitor.step)
+    return blocks
 
 
 def _list_blocks(X: Any) -> list[Any]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from functools import cache
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -196,21 +195,13 @@ def _fit(name: str, estimator: Any, csr: Any, truth: Any, measure_memory: bool) 
 
 def _peak_megabytes(estimator: Any, csr: Any) -> float:
     """Return the peak of the memory that a fit allocates."""
-    with _traced():
+    was_tracing = tracemalloc.is_tracing()  # the caller may measure memory too
+    tracemalloc.start()
+    try:
+        tracemalloc.reset_peak()
         before = tracemalloc.get_traced_memory()[0]
         estimator.fit(csr)
         return (tracemalloc.get_traced_memory()[1] - before) / 1e6
-
-
-@contextmanager
-def _traced() -> Iterator[None]:
-    """Trace memory; if the caller does so already, only reset the peak."""
-    if tracemalloc.is_tracing():
-        tracemalloc.reset_peak()
-        yield
-        return
-    tracemalloc.start()
-    try:
-        yield
     finally:
-        tracemalloc.stop()
+        if not was_tracing:
+            tracemalloc.stop()

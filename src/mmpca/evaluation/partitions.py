@@ -32,8 +32,8 @@ STABILITY_RULES = {
     "n_refits": integer(1),
     "share": Rule(lambda value: real(0, 1).holds(value) and 0 < value < 1, "a number between 0 and 1, both excluded"),
 }
-# Used for refits instead of given arrays, which make a refit find the same clusters whatever the data are. The best
-# model of a search has such arrays.
+# Refits use these instead of given arrays, such as those of the best model of a search: given topics and labels would
+# lead every refit to the same clusters.
 UNBIASED = {"topics": "lda", "start": "auto"}
 
 
@@ -180,16 +180,9 @@ class Stability:
     @property
     def verdicts(self) -> list[str]:
         """One of "stable", "doubtful" and "dissolved" for each cluster; "unknown" if its rows were never drawn."""
-        return [
-            "unknown"
-            if np.isnan(mean)
-            else "dissolved"
-            if mean < DISSOLVED
-            else "doubtful"
-            if mean < STABLE
-            else "stable"
-            for mean in self.clusters.tolist()
-        ]
+        grades = np.array(["dissolved", "doubtful", "stable", "unknown"])
+        # NaN sorts after every number, and so belongs to the last grade.
+        return grades[np.searchsorted([DISSOLVED, STABLE, np.inf], self.clusters, side="right")].tolist()
 
 
 def stability(
@@ -263,23 +256,10 @@ def check_same_rows(n_rows: int, n_labels: int) -> None:
 
 
 def matched_jaccard(labels: Any, others: Any, n_clusters: int) -> Array:
-    """Return the Jaccard similarity of each cluster and its match in another partition.
+    """Return the Jaccard similarity of each cluster and its match in another partition of the rows, (Q,).
 
-    Matches are one to one and maximize the sum of the similarities.
-
-    Parameters
-    ----------
-    labels : array-like of int, shape (n_samples,)
-        Labels from 0 to n_clusters - 1.
-    others : array-like of shape (n_samples,)
-        Another partition of the same rows, into any number of clusters.
-    n_clusters : int
-        Number of clusters of the first partition.
-
-    Returns
-    -------
-    similarities : ndarray of shape (n_clusters,)
-        0 for a cluster without a match, NaN for a cluster without rows.
+    Matches are one to one and maximize the sum of the similarities. A cluster without a match has similarity 0, one
+    without rows NaN. labels: (N,), from 0; others: (N,), numbers or names.
 
     Examples
     --------

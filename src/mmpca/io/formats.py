@@ -7,10 +7,9 @@ from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
 from mmpca.counts import as_counts
+from mmpca.io.binary import HDF5_MAGIC, read_biom, read_h5ad, read_npz, write_npz
 from mmpca.io.delimited import detect_dialect, find_triple_columns, is_number, read_table
-from mmpca.io.hdf5 import HDF5_MAGIC, read_biom, read_h5ad
 from mmpca.io.matrix_market import read_matrix_market, read_uci, write_matrix_market
-from mmpca.io.npz import read_npz, write_npz
 from mmpca.io.streams import beginning, check_file, first_bytes, input_error, missing_extra, suffix
 from mmpca.io.table import CountTable, NamesOrFile, Request
 from mmpca.io.triples import read_parquet, read_triples

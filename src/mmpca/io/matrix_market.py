@@ -294,6 +294,7 @@ def write_matrix_market(path: Path, table: CountTable) -> None:
     X = table.X
 
     def write(stream: IO[bytes]) -> None:
+        """Write the entries, compressed if the name says so."""
         if path.suffix == ".gz":
             # Without a time stamp, equal counts give equal bytes.
             with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=stream, mtime=0) as packed:

@@ -130,12 +130,8 @@ class CountsBuilder:
     """Assembles a CSR matrix from entries that arrive in pieces and in any order.
 
     Pieces take 3 to 8 bytes per entry and are freed one by one while the matrix (8 bytes per entry) is filled, so
-    peak memory stays below about twice the size of the matrix. SciPy's COO to CSR conversion needs more than that.
-
-    Parameters
-    ----------
-    transposed : bool
-        Whether to swap rows and columns.
+    peak memory stays below about twice the size of the matrix. SciPy's COO to CSR conversion needs more than that. If
+    `transposed`, rows and columns are swapped.
     """
 
     def __init__(self, transposed: bool = False) -> None:
@@ -169,6 +165,7 @@ class CountsBuilder:
             piece = self._pieces.pop()
             rows, sizes = piece.rows, piece.sizes.astype(np.int64)
             starts = np.cumsum(sizes) - sizes
+            # An entry goes to the next free position of its row, plus its rank among the entries of the row.
             positions = np.repeat(free[rows] - starts, sizes) + np.arange(piece.counts.size)
             data[positions], indices[positions] = piece.counts, piece.columns
             free[rows] += sizes

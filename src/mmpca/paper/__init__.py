@@ -1,20 +1,18 @@
 """Reproduction of the paper: its experiments, their figures, and synthetic medical reports.
 
 An experiment is a list of tasks, the result of one task, a table and a figure. To add one, derive a frozen dataclass
-from `Experiment` in a new module and add it to `EXPERIMENTS`.
+from `Experiment`, in a module of its own or beside a related one, and add it to `EXPERIMENTS`.
 """
 
 from dataclasses import fields, replace
 from typing import Any
 
-from mmpca.paper.comparison import FAMILIES, Noise, SampleSize
+from mmpca.paper.comparison import FAMILIES, Noise, SampleSize, Selection
 from mmpca.paper.experiment import Experiment, Record, Table, Task
-from mmpca.paper.intro import Intro
 from mmpca.paper.pathology import Reports, pathology_reports
 from mmpca.paper.reports import BiopsyReports
 from mmpca.paper.runner import run_tasks, write_output
-from mmpca.paper.runtime import Runtime
-from mmpca.paper.selection import Selection
+from mmpca.paper.runs import Intro, Runtime
 
 __all__ = [
     "EXPERIMENTS",
@@ -65,11 +63,11 @@ def make(name: str, *, quick: bool = False, **options: Any) -> Experiment:
         raise ValueError(f"The experiment must be one of {', '.join(EXPERIMENTS)}, but it is {name!r}.")
     kind = EXPERIMENTS[name]
     given = {option: value for option, value in options.items() if value is not None}
-    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    known = [field.name for field in fields(kind)]
     for option in given:
         if option not in known:
             raise ValueError(f"{name} has no option {option!r}; its options are {', '.join(known)}.")
     for family in given.get("families", ()):
         if family not in FAMILIES:
             raise ValueError(f"Methods must be among {', '.join(FAMILIES)}, but one is {family!r}.")
-    return replace(kind.quick() if quick else kind(), **given)  # type: ignore[type-var]
+    return replace(kind.quick() if quick else kind(), **given)

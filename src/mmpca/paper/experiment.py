@@ -53,27 +53,44 @@ def new_task(kind: str, **settings: Any) -> Task:
     return Task(kind, tuple(settings.items()))
 
 
+@dataclass(frozen=True)
 class Experiment(ABC):
-    """An experiment with its options; a frozen dataclass, because it is sent to other processes."""
+    """An experiment with its options; a frozen dataclass, because it is sent to other processes.
+
+    Parameters
+    ----------
+    replicates : int
+        Number of data sets for each setting; the default is that of the paper.
+    seed : int, default=1000
+        Seed of the first data set and of the fits to it; later data sets use the following integers.
+    """
 
     name: ClassVar[str]
     is_timed: ClassVar[bool] = False  # measures time, so its tasks must not run in parallel
+    # Options that change the result of a task without being in its settings. Experiments that differ only in others,
+    # such as the number of replicates, can share a folder.
+    shared_options: ClassVar[tuple[str, ...]] = ()
+
+    replicates: int = 1
+    seed: int = SEED
 
     @classmethod
     @abstractmethod
     def quick(cls) -> Self:
         """Return a version of the experiment that takes less than two minutes."""
 
-    @abstractmethod
-    def identity(self) -> dict[str, Any]:
-        """Return the options, as JSON values, that change the result of a task without being in its settings.
+    @property
+    def seeds(self) -> range:
+        """The seeds of the data sets."""
+        return range(self.seed, self.seed + self.replicates)
 
-        Experiments that differ only in other options, such as the number of replicates, can share a folder.
-        """
+    def identity(self) -> dict[str, Any]:
+        """Return everything, as JSON values, that changes the result of a task without being in its settings."""
+        return {name: getattr(self, name) for name in self.shared_options}
 
     @abstractmethod
     def tasks(self) -> list[Task]:
-        """Return all tasks, replicate by replicate, so that an unfinished run covers everything."""
+        """Return all tasks, replicate by replicate, so that an unfinished run covers every setting."""
 
     @abstractmethod
     def run(self, task: Task) -> Record:
@@ -127,23 +144,8 @@ def paired_gaps(
 ) -> Table | None:
     """Return how far methods are behind a reference method on the same data, as "mean (standard error)".
 
-    Parameters
-    ----------
-    table : dict of list
-        Has a column "method".
-    value : str
-        Column to compare.
-    reference : str
-        The method that the others are compared with.
-    rows, across : sequence of str
-        Grouping columns, "method" among `rows`.
-    pair : str, default="seed"
-        Column that identifies a data set within a group.
-
-    Returns
-    -------
-    dict of list or None
-        Laid out as by `group_means`; None if the table lacks the reference or has no other method.
+    `rows` and `across` are as in `group_means`, with "method" among the rows; `pair` identifies a data set within a
+    group. None if the table lacks the reference or has no other method.
 
     Examples
     --------

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmpca.plots import confusion
-from mmpca.plots.style import COLORS, EMPHASIS, MARKERS, SEQUENTIAL, frame, new_figure, tidy, write_in_cell
+from mmpca.plots.style import COLORS, EMPHASIS, MARKERS, frame, heat_map, new_figure, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+Columns = Mapping[str, Sequence[Any]]
 
 # Yellow lines are hard to see.
 LINE_COLORS = (*(color for color in COLORS if color != "#F0E442"), "#7F7F7F", "#8C510A", "#B2182B")
@@ -24,43 +26,18 @@ ORACLE = "true parameters"
 
 
 def agreement_curves(
-    table: Mapping[str, Sequence[Any]],
-    *,
-    x: str,
-    panel: str | None = None,
-    x_label: str,
-    panel_label: str = "",
-    value: str = "ari",
-    x_scale: str = "linear",
-    figure: Figure | None = None,
+    table: Columns, *, x: str, x_label: str, panel: str | None = None, panel_label: str = "", x_scale: str = "linear"
 ) -> Figure:
-    """Draw the mean agreement of each method, with standard errors.
+    """Draw the mean agreement of each method against column `x`, with standard errors; column `panel` splits it.
 
-    Parameters
-    ----------
-    table : mapping of columns
-        One row for each data set and method, with the columns `method`, `value`, `x` and `panel`.
-    x, x_label : str
-        Column on the horizontal axis, and its label.
-    panel, panel_label : str, optional
-        Column that splits the figure into panels, and its label.
-    value : str, default="ari"
-        Column to average.
-    x_scale : {"linear", "log"}, default="linear"
-        Scale of the horizontal axis.
-    figure : Figure, optional
-        Figure to draw on.
-
-    Returns
-    -------
-    Figure
+    The table has a row for each data set and method, with the columns `method`, `ari`, `x` and `panel`.
     """
     panels = list(dict.fromkeys(table[panel])) if panel is not None else [None]
-    figure = new_figure(figure, width=3.4 * len(panels) + 2.6, height=4.0)
+    figure = new_figure(None, width=3.4 * len(panels) + 2.6, height=4.0)
     axes = np.atleast_1d(figure.subplots(1, len(panels), sharey=True))
     for ax, shown in zip(axes, panels, strict=True):
         is_in_panel = np.full(len(table[x]), True) if panel is None else np.asarray(table[panel]) == shown
-        _method_curves(ax, table, x, value, is_in_panel)
+        _method_curves(ax, table, x, is_in_panel)
         ax.set_xlabel(x_label)
         if x_scale == "log":
             ax.set_xscale("log")
@@ -74,12 +51,10 @@ def agreement_curves(
     return figure
 
 
-def _method_curves(
-    ax: Axes, table: Mapping[str, Sequence[Any]], x: str, value: str, is_in_panel: NDArray[np.bool_]
-) -> None:
+def _method_curves(ax: Axes, table: Columns, x: str, is_in_panel: NDArray[np.bool_]) -> None:
     """Draw a curve for each method."""
     methods, positions = np.asarray(table["method"]), np.asarray(table[x], dtype=float)
-    values = np.asarray(table[value], dtype=float)
+    values = np.asarray(table["ari"], dtype=float)
     names = list(dict.fromkeys(table["method"]))
     for name in names:
         at = is_in_panel & (methods == name)
@@ -106,21 +81,12 @@ def _line_style(name: str, names: list[str]) -> dict[str, Any]:
     }
 
 
-def run_courses(table: Mapping[str, Sequence[Any]], *, figure: Figure | None = None) -> Figure:
+def run_courses(table: Columns) -> Figure:
     """Draw the bound and the adjusted Rand index during runs, and the end points of default fits of the same data.
 
-    Parameters
-    ----------
-    table : mapping of columns
-        `seed`, `run` ("published" or "default"), `epochs`, `above_truth` and `ari`.
-    figure : Figure, optional
-        Figure to draw on.
-
-    Returns
-    -------
-    Figure
+    The columns are `seed`, `run` ("published" or "default"), `epochs`, `above_truth` and `ari`.
     """
-    figure = new_figure(figure, width=8.4, height=3.8)
+    figure = new_figure(None, width=8.4, height=3.8)
     axes = figure.subplots(1, 2)
     seeds, runs = np.asarray(table["seed"]), np.asarray(table["run"])
     epochs = np.asarray(table["epochs"], dtype=float)
@@ -149,33 +115,24 @@ def choice_maps(
     n_clusters: Sequence[int],
     n_topics: Sequence[int],
     truth: tuple[int, int],
-    figure: Figure | None = None,
 ) -> Figure:
     """Draw how often each cell of a grid is chosen, a map for each criterion and balance, with the truth framed.
 
-    Parameters
-    ----------
-    counts : mapping of (criterion, balance) to mapping of (Q, K) to int
-        How often each cell is chosen; cells that are never chosen may be missing.
-    n_clusters, n_topics : sequence of int
-        The grid.
-    truth : pair of int
-        The true cell; without a frame if it is not on the grid.
-    figure : Figure, optional
-        Figure to draw on.
-
-    Returns
-    -------
-    Figure
+    `counts` has the number of choices of each cell (Q, K) by criterion and balance; a true cell that is not on the grid
+    has no frame.
     """
     criteria = list(dict.fromkeys(criterion for criterion, _ in counts))
     balances = list(dict.fromkeys(balance for _, balance in counts))
     size = 1.3 + 0.42 * len(n_clusters), 0.9 + 0.42 * len(n_topics)
-    figure = new_figure(figure, width=size[0] * len(balances), height=size[1] * len(criteria))
+    figure = new_figure(None, width=size[0] * len(balances), height=size[1] * len(criteria))
     axes = figure.subplots(len(criteria), len(balances), squeeze=False, sharex=True, sharey=True)
     for (row, criterion), (column, balance) in product(enumerate(criteria), enumerate(balances)):
         ax = axes[row, column]
-        _choice_map(ax, counts[criterion, balance], n_clusters, n_topics)
+        chosen = counts[criterion, balance]
+        numbers = np.array([[chosen.get((q, k), 0) for q in n_clusters] for k in n_topics])
+        shares = numbers / max(1, sum(chosen.values()))
+        texts = [[f"{100 * share:.0f}" if share else "" for share in line] for line in shares]
+        heat_map(ax, shares, n_topics, n_clusters, texts, "lower")
         if truth[0] in n_clusters and truth[1] in n_topics:
             ax.add_patch(frame(n_clusters.index(truth[0]), n_topics.index(truth[1])))
         ax.set_title(f"{criterion}, $\\lambda$ = {balance:g}", loc="left", fontsize="medium")
@@ -184,39 +141,11 @@ def choice_maps(
     return figure
 
 
-def _choice_map(
-    ax: Axes, counts: Mapping[tuple[int, int], int], n_clusters: Sequence[int], n_topics: Sequence[int]
-) -> None:
-    """Draw the percentage of all choices in each cell."""
-    total = max(1, sum(counts.values()))
-    shares = np.array([[counts.get((q, k), 0) / total for q in n_clusters] for k in n_topics])
-    ax.imshow(shares, cmap=SEQUENTIAL, vmin=0.0, vmax=1.0, aspect="auto", origin="lower")
-    ax.set_xticks(np.arange(len(n_clusters)), [str(q) for q in n_clusters])
-    ax.set_yticks(np.arange(len(n_topics)), [str(k) for k in n_topics])
-    for (y, x), share in np.ndenumerate(shares):
-        if share > 0:
-            write_in_cell(ax, x, y, f"{100 * share:.0f}", share)
-
-
-def confusions(
-    partitions: Mapping[str, tuple[Sequence[object], Sequence[int]]], *, figure: Figure | None = None
-) -> Figure:
-    """Draw known classes against clusters, a table for each partition.
-
-    Parameters
-    ----------
-    partitions : mapping of str to (classes, clusters)
-        By title: known classes of the rows, and their clusters, from 0.
-    figure : Figure, optional
-        Figure to draw on.
-
-    Returns
-    -------
-    Figure
-    """
+def confusions(partitions: Mapping[str, tuple[Sequence[object], Sequence[int]]]) -> Figure:
+    """Draw known classes against clusters, a table for each title."""
     widths = [2.2 + 0.5 * len(set(clusters)) for _, clusters in partitions.values()]
     n_classes = max(len(set(classes)) for classes, _ in partitions.values())
-    figure = new_figure(figure, width=sum(widths) + 1.5, height=1.4 + 0.36 * n_classes)
+    figure = new_figure(None, width=sum(widths) + 1.5, height=1.4 + 0.36 * n_classes)
     axes = np.atleast_1d(figure.subplots(1, len(partitions), width_ratios=widths))
     for ax, (title, (classes, clusters)) in zip(axes, partitions.items(), strict=True):
         confusion(classes, clusters, ax=ax)
@@ -224,23 +153,9 @@ def confusions(
     return figure
 
 
-def growth_curves(
-    times: Mapping[str, tuple[Sequence[int], Sequence[float], float]], *, figure: Figure | None = None
-) -> Figure:
-    """Draw times against numbers of rows on logarithmic axes.
-
-    Parameters
-    ----------
-    times : mapping of str to (sizes, seconds, exponent)
-        By the name of what was timed.
-    figure : Figure, optional
-        Figure to draw on.
-
-    Returns
-    -------
-    Figure
-    """
-    figure = new_figure(figure, width=6.8, height=4.0)
+def growth_curves(times: Mapping[str, tuple[Sequence[int], Sequence[float], float]]) -> Figure:
+    """Draw times against numbers of rows on logarithmic axes; `times` has sizes, seconds and exponent by name."""
+    figure = new_figure(None, width=6.8, height=4.0)
     ax = figure.add_subplot()
     for number, (name, (sizes, seconds, exponent)) in enumerate(times.items()):
         style = {"color": LINE_COLORS[number % len(LINE_COLORS)], "marker": MARKERS[number % len(MARKERS)]}

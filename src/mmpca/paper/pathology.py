@@ -119,7 +119,7 @@ def grammar() -> dict[str, Any]:
 def _report(rng: np.random.Generator, kind: str) -> str:
     """Return one report, with its findings in the order of the grammar."""
     sentences, kinds = grammar()["sentences"], grammar()["kinds"]
-    left_out = rng.uniform(0, MOST_LEFT_OUT)
+    left_out = rng.uniform(0, MOST_LEFT_OUT)  # one pathologist writes the whole report
     lines = []
     for finding, degrees in sentences.items():
         weights = kinds[_source_kind(rng, kind, finding)].get(finding, {"silent": 1})

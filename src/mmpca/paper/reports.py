@@ -14,7 +14,7 @@ from scipy import sparse
 
 from mmpca.evaluation import agreement
 from mmpca.model import MMPCA
-from mmpca.paper.experiment import SEED, Experiment, Figure, Record, Table, Task, columns, new_task
+from mmpca.paper.experiment import Experiment, Figure, Record, Table, Task, columns, new_task
 from mmpca.paper.figures import confusions
 from mmpca.paper.pathology import Reports, pathology_reports
 from mmpca.paper.runner import write_csv
@@ -39,12 +39,10 @@ class Counted(NamedTuple):
 class BiopsyReports(Experiment):
     """Clusters of synthetic biopsy reports, with the numbers of clusters and topics chosen by each criterion.
 
+    A data set is a corpus of reports.
+
     Parameters
     ----------
-    replicates : int, default=1
-        Number of corpora.
-    seed : int, default=1000
-        Seed of the first corpus and of the search on it; later corpora use the following integers.
     n_reports : int, default=900
         Reports in a corpus.
     n_clusters, n_topics : tuple of int
@@ -52,9 +50,8 @@ class BiopsyReports(Experiment):
     """
 
     name: ClassVar[str] = "reports"
+    shared_options: ClassVar[tuple[str, ...]] = ("n_reports", "n_clusters", "n_topics")
 
-    replicates: int = 1
-    seed: int = SEED
     n_reports: int = 900
     n_clusters: tuple[int, ...] = tuple(range(2, 11))
     n_topics: tuple[int, ...] = tuple(range(2, 8))
@@ -64,13 +61,9 @@ class BiopsyReports(Experiment):
         """Return one corpus of 300 reports, and fewer cells."""
         return cls(n_reports=300, n_clusters=(6, 7, 8), n_topics=(6, 7))
 
-    def identity(self) -> dict[str, Any]:
-        """Return the options that are not in the tasks."""
-        return {"n_reports": self.n_reports, "n_clusters": self.n_clusters, "n_topics": self.n_topics}
-
     def tasks(self) -> list[Task]:
         """Return a task for each corpus."""
-        return [new_task("search", seed=seed) for seed in range(self.seed, self.seed + self.replicates)]
+        return [new_task("search", seed=seed) for seed in self.seeds]
 
     def counted(self, seed: int) -> Counted:
         """Return a corpus and the counts of its words with at least three letters that are in at least ten reports."""

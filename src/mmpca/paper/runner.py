@@ -31,25 +31,11 @@ DISPLAY = ("cli", "plots", "report")  # packages that no result depends on
 def run_tasks(
     experiment: Experiment, folder: str | os.PathLike[str], *, n_jobs: int = 1, callback: Callback | None = None
 ) -> dict[Task, Record]:
-    """Run the tasks of an experiment that are not finished yet, and return the records of all of them.
+    """Run the tasks of an experiment that are not finished yet, and return the records of all of them, in order.
 
-    Records depend neither on `n_jobs` nor on earlier interruptions.
-
-    Parameters
-    ----------
-    experiment : Experiment
-    folder : path
-        Finished tasks are saved in its subfolder "tasks", from which a later run resumes.
-    n_jobs : int, default=1
-        Number of processes; -1 uses all cores. Experiments that measure time always use one.
-    callback : callable, optional
-        Called with a `mmpca.monitor.Progress` at the beginning and after each task; a true return value stops the run
-        after the tasks that have begun.
-
-    Returns
-    -------
-    dict of Task to record
-        In the order of the tasks.
+    Finished tasks are saved in the subfolder "tasks", from which a later run resumes. The records depend neither on
+    `n_jobs`, the number of processes, nor on earlier interruptions. Experiments that measure time use one process. If
+    the callback returns a true value, the run stops after the tasks that have begun.
 
     Raises
     ------
@@ -127,23 +113,7 @@ def code_hash(package: Path = PACKAGE) -> str:
 def write_output(
     experiment: Experiment, records: Mapping[Task, Record], folder: str | os.PathLike[str]
 ) -> tuple[Table, list[Path]]:
-    """Write the table of finished tasks as CSV and the figure as PNG and SVG; replace older files.
-
-    Parameters
-    ----------
-    experiment : Experiment
-    records : dict of Task to record
-        As `run_tasks` returns them.
-    folder : path
-        An existing folder.
-
-    Returns
-    -------
-    table : dict of list
-        All results.
-    files : list of Path
-        The files written.
-    """
+    """Write the table of finished tasks as CSV and the figure as PNG and SVG; return the table and the files."""
     table = experiment.table(records)
     path = Path(folder) / f"{experiment.name}.csv"
     write_csv(path, table)

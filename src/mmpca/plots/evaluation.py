@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mmpca.evaluation import matched_confusion
 from mmpca.evaluation.partitions import DISSOLVED, STABLE
-from mmpca.plots.style import COLORS, EMPHASIS, SEQUENTIAL, new_axes, short_name, tidy_bars, write_in_cell
+from mmpca.plots.style import COLORS, EMPHASIS, heat_map, new_axes, short_name, tidy_bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,15 +58,12 @@ def confusion(known: Sequence[object] | NDArray[Any], clusters: ArrayLike, *, ax
     table = matched.table[np.ix_(rows, columns)]
     ax = new_axes(ax, width=2.2 + 0.5 * n_clusters, height=1.0 + 0.32 * n_classes)
     shares = table / table.sum(axis=1, keepdims=True)
-    ax.imshow(shares, cmap=SEQUENTIAL, vmin=0.0, vmax=1.0, aspect="auto")
-    ax.set_xticks(np.arange(n_clusters), [str(q) for q in matched.clusters[columns]])
-    ax.set_yticks(np.arange(n_classes), [short_name(name) for name in matched.classes[rows]])
+    texts = [[f"{number:,}" if number else "" for number in row] for row in table.tolist()]
+    names = [short_name(name) for name in matched.classes[rows]]
+    heat_map(ax, shares, names, matched.clusters[columns], texts if table.size <= MAX_NUMBERED_CELLS else ())
     ax.set_xlabel("cluster")
     ax.set_ylabel("known class")
     ax.set_title("number of rows; color: share of the class", loc="left", fontsize="medium")
-    if table.size <= MAX_NUMBERED_CELLS:
-        for y, x in zip(*table.nonzero(), strict=True):
-            write_in_cell(ax, x, y, f"{table[y, x]:,}", shares[y, x])
     return ax
 
 

@@ -1,14 +1,15 @@
-"""Figures of a fitted model: its clusters, its topics, and the search that found them."""
+"""Figures of a fitted model: its clusters, its topics, the search that found them, and rows in topic space."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg
 from scipy.special import entr
 
-from mmpca.plots.style import COLORS, SEQUENTIAL, new_axes, new_figure, short_name, tidy, tidy_bars, write_in_cell
+from mmpca.plots.style import COLORS, MARKERS, heat_map, new_axes, new_figure, short_name, tidy, tidy_bars
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,13 +17,15 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-MAX_NUMBERED_CELLS = 200  # numbers in a larger heat map would be too small to read
+MAX_NUMBERED_CELLS = 200  # in a larger heat map, numbers would be too small to read
 MAX_COLUMNS = 4  # topics side by side
 RANKING_LABELS = {
     "share": "share of the topic (%)",
     "lift": "lift: share of the topic\n/ share of all counts",
     "entropy": "share of the topic (%)\n\N{MULTIPLICATION SIGN} specificity of the feature",
 }
+MAX_ROWS = 5000  # more points would only cover each other
+CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])  # of the simplex of three topics
 
 
 def cluster_topics(model: Any, *, ax: Axes | None = None) -> Axes:
@@ -52,15 +55,11 @@ def cluster_topics(model: Any, *, ax: Axes | None = None) -> Axes:
     shares = np.asarray(model.cluster_topics_)
     n_clusters, n_topics = shares.shape
     ax = new_axes(ax, width=1.8 + 0.55 * n_topics, height=1.1 + 0.32 * n_clusters)
-    ax.imshow(shares, cmap=SEQUENTIAL, vmin=0.0, vmax=1.0, aspect="auto")
-    ax.set_xticks(np.arange(n_topics), [str(k) for k in range(n_topics)])
-    ax.set_yticks(np.arange(n_clusters), [str(q) for q in range(n_clusters)])
+    texts = [[f"{100 * share:.0f}" for share in row] for row in shares] if shares.size <= MAX_NUMBERED_CELLS else ()
+    heat_map(ax, shares, range(n_clusters), range(n_topics), texts)
     ax.set_xlabel("topic")
     ax.set_ylabel("cluster")
     ax.set_title("share of each topic (%)", loc="left", fontsize="medium")
-    if shares.size <= MAX_NUMBERED_CELLS:
-        for (q, k), share in np.ndenumerate(shares):
-            write_in_cell(ax, k, q, f"{100 * share:.0f}", share)
     return ax
 
 
@@ -257,3 +256,161 @@ def _specificity(model: Any) -> Array:
     given_feature = np.divide(topics, sums, out=np.full_like(topics, 1 / len(topics)), where=sums > 0)  # (K, V)
     specificity: Array = np.maximum(1 - entr(given_feature).sum(axis=0) / np.log(len(topics)), 0.0)
     return specificity
+
+
+# --- rows in topic space ----------------------------------------------------------------------------------------
+
+
+def topic_space(model: Any, X: Any, *, clusters: ArrayLike | None = None, ax: Axes | None = None) -> Axes:
+    """Draw rows by their topic shares, colored by cluster, with the cluster's number at its center.
+
+    With three topics, the rows lie in a triangle and no information is lost: the larger a row's share of a topic, the
+    closer it is to that corner. With one or two topics, each cluster has its own horizontal strip. With more topics,
+    the rows are projected linearly onto the plane that separates the clusters best (Fisher's linear discriminants), and
+    arrows show the direction in which the share of each topic grows.
+
+    Parameters
+    ----------
+    model : MMPCA
+        A fitted model.
+    X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+        Rows to draw. If there are more than 5,000, an evenly spaced subset is drawn and the title says so.
+    clusters : array of int, shape (n_samples,), optional
+        Cluster of each row, such as `labels_` for the fitted X; predicted by default.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; by default those of a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes with the rows.
+
+    Raises
+    ------
+    ValueError
+        `clusters` does not have one entry for each row.
+
+    Examples
+    --------
+    >>> from mmpca import MMPCA, plots
+    >>> X = [[5, 1, 0], [6, 0, 0], [0, 2, 7], [1, 1, 9]]
+    >>> model = MMPCA(2, 2, n_init=1, random_state=0).fit(X)
+    >>> plots.topic_space(model, X, clusters=model.labels_).get_xlabel()
+    'share of topic 1'
+    """
+    groups = np.asarray(model.predict(X) if clusters is None else clusters, dtype=np.int64)
+    shares = np.asarray(model.transform(X), dtype=np.float64)  # (N, K)
+    n_rows, n_topics = shares.shape
+    if groups.shape != (n_rows,):
+        raise ValueError(f"clusters must have one entry for each of the {n_rows} rows, but has shape {groups.shape}.")
+    ax = new_axes(ax, width=4.6, height=4.2)
+    if n_rows > MAX_ROWS:
+        chosen = np.linspace(0, n_rows - 1, MAX_ROWS).round().astype(int)
+        shares, groups = shares[chosen], groups[chosen]
+        ax.set_title(f"{MAX_ROWS:,} of {n_rows:,} rows", loc="left", fontsize="medium")
+    draw = {1: _draw_strips, 2: _draw_strips, 3: _draw_simplex}.get(n_topics, _draw_plane)
+    draw(ax, shares, groups)
+    return ax
+
+
+def _draw_points(ax: Axes, positions: Array, groups: NDArray[np.int64]) -> None:
+    """Draw rows and the numbers of their clusters; positions: (n, 2)."""
+    size = 14 if len(positions) <= 1000 else 5
+    for q in np.unique(groups):
+        own = positions[groups == q]
+        # Eight colors, then the same ones with another marker.
+        color, marker = COLORS[q % len(COLORS)], MARKERS[q // len(COLORS) % len(MARKERS)]
+        ax.scatter(own[:, 0], own[:, 1], s=size, alpha=0.75, linewidths=0, color=color, marker=marker)
+    for q in np.unique(groups):
+        center = np.median(positions[groups == q], axis=0)
+        frame = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "0.4", "linewidth": 0.8}
+        ax.text(center[0], center[1], str(q), ha="center", va="center", fontsize="small", bbox=frame, zorder=4)
+
+
+def _draw_simplex(ax: Axes, shares: Array, groups: NDArray[np.int64]) -> None:
+    """Draw rows in a triangle with a topic at each corner."""
+    ax.plot(*CORNERS[[0, 1, 2, 0]].T, color="0.4", linewidth=1)
+    _draw_points(ax, shares @ CORNERS, groups)
+    for k, (corner, at) in enumerate(zip(CORNERS, ("top", "top", "bottom"), strict=True)):
+        shift = -6 if at == "top" else 6
+        place: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": at}
+        ax.annotate(f"topic {k}", (corner[0], corner[1]), xytext=(0, shift), **place)
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    ax.margins(0.12)
+
+
+def _draw_strips(ax: Axes, shares: Array, groups: NDArray[np.int64]) -> None:
+    """Draw a strip for each cluster, its rows spread vertically so that they do not hide each other."""
+    # Multiples of the golden ratio, modulo one, are spread evenly and look random.
+    spread = 0.7 * (np.argsort(np.argsort(shares[:, -1], kind="stable")) * 0.618034 % 1 - 0.5)
+    n_clusters = int(groups.max()) + 1
+    _draw_points(ax, np.column_stack([shares[:, -1], groups + spread]), groups)
+    ax.set_ylim(n_clusters - 0.5, -0.5)
+    ax.set_xlim(-0.02, 1.02)
+    ax.set_yticks(np.arange(n_clusters))
+    ax.set_xlabel(f"share of topic {shares.shape[1] - 1}")
+    ax.set_ylabel("cluster")
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _draw_plane(ax: Axes, shares: Array, groups: NDArray[np.int64]) -> None:
+    """Draw rows in the plane that separates the clusters best, with an arrow for each topic."""
+    axes, n_found = _directions(shares, groups)  # (K, 2)
+    positions = (shares - shares.mean(axis=0)) @ axes
+    _draw_points(ax, positions, groups)
+    # Shares sum to one, so only differences from the average topic have a direction.
+    arrows = axes - axes.mean(axis=0)
+    longest = (np.abs(arrows) / _or_one(np.abs(positions).max(axis=0))).max()
+    arrows *= 0.95 / _or_one(longest)  # scaled so that the longest one fits
+    ax.update_datalim(1.2 * arrows)
+    for k, (x, y) in enumerate(arrows.tolist()):
+        ax.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "->", "color": "0.35", "linewidth": 1}, zorder=3)
+        # Beside the tip and away from the center, because a cluster's number may cover the tip itself.
+        style: dict[str, Any] = {"textcoords": "offset points", "ha": "left" if x > 0 else "right", "va": "center"}
+        shift = (10 if x > 0 else -10, 5 if y > 0 else -5)
+        ax.annotate(f"topic {k}", (x, y), xytext=shift, fontsize="small", color="0.25", zorder=5, **style)
+    names = ("first discriminant", "second discriminant")[:n_found] + ("main remaining variation",) * (2 - n_found)
+    ax.set_xlabel(f"{names[0]} of the topic shares")
+    ax.set_ylabel(names[1])
+    ax.margins(0.08)
+    ax.autoscale_view()
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _or_one(width: ArrayLike) -> Array:
+    """Return widths to divide by, with 1 in place of zero."""
+    given = np.asarray(width, dtype=np.float64)
+    return np.where(given > 1e-9, given, 1.0)
+
+
+def _directions(shares: Array, groups: NDArray[np.int64]) -> tuple[Array, int]:
+    """Return two directions in topic space, (K, 2), and how many of them are discriminants of the clusters.
+
+    With fewer than three clusters there are fewer than two discriminants; principal components of the remaining
+    variation take their place.
+    """
+    centered = shares - shares.mean(axis=0)
+    found = _discriminants(shares, groups)
+    rest = centered - centered @ found @ np.linalg.pinv(found) if found.size else centered
+    width = float(_or_one(rest.std()))  # scales the rest like the discriminants
+    main = np.linalg.svd(rest, full_matrices=False)[2].T / width  # (K, K)
+    directions = np.column_stack([found, main])[:, :2]
+    # The sign of a direction is arbitrary; fix it so that figures do not differ between machines.
+    signs = np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(2)])
+    return directions * np.where(signs == 0, 1.0, signs), found.shape[1]
+
+
+def _discriminants(shares: Array, groups: NDArray[np.int64]) -> Array:
+    """Return up to two Fisher discriminants, (K, 0 to 2), scaled to unit variance within clusters."""
+    members = np.equal.outer(np.unique(groups), groups)  # (Q, N)
+    means = members @ shares / members.sum(axis=1, keepdims=True)  # (Q, K)
+    within = shares - members.T @ means
+    between = members.T @ means - shares.mean(axis=0)
+    # Regularized: shares sum to one, so this matrix is singular, and identical rows have no variance at all.
+    width = within.T @ within / len(shares)
+    width += (1e-6 * np.trace(width) + 1e-9) * np.eye(shares.shape[1])
+    values, vectors = linalg.eigh(between.T @ between / len(shares), width)
+    n_found = min(2, int((values > 1e-6).sum()))
+    found: Array = vectors[:, ::-1][:, :n_found]
+    return found

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.cluster import hierarchy
 
-from mmpca.plots.style import COLORS, EMPHASIS, MARKERS, SEQUENTIAL, frame, new_axes, tidy, write_in_cell
+from mmpca.plots.style import COLORS, EMPHASIS, MARKERS, frame, heat_map, new_axes, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +48,7 @@ def criterion_heatmap(
     >>> [text.get_text() for text in plots.criterion_heatmap(results).texts]
     ['10', 'best']
     """
-    criterion, n_clusters, n_topics, behind = _shortfall(results, criterion)
+    criterion, n_clusters, n_topics, behind = shortfall(results, criterion)
     rows, columns = np.unique(n_topics), np.unique(n_clusters)
     table = np.full((len(rows), len(columns)), np.nan)
     table[np.searchsorted(rows, n_topics), np.searchsorted(columns, n_clusters)] = behind
@@ -56,16 +56,10 @@ def criterion_heatmap(
     # A few nats decide, yet distant cells are thousands behind; a logarithmic scale shows both.
     depth = np.log10(1.0 + table)
     deepest = max(float(np.nanmax(depth)), 1e-9)
-    ax.imshow(depth, cmap=f"{SEQUENTIAL}_r", vmin=0.0, vmax=deepest, aspect="auto", origin="lower")
-    ax.set_xticks(np.arange(len(columns)), [str(q) for q in columns])
-    ax.set_yticks(np.arange(len(rows)), [str(k) for k in rows])
+    heat_map(ax, 1 - depth / deepest, rows, columns, [[loss_text(nats) for nats in row] for row in table], "lower")
     ax.set_xlabel("clusters")
     ax.set_ylabel("topics")
     ax.set_title(f"{criterion}: nats below the best", loc="left", fontsize="medium")
-    for (y, x), value in np.ndenumerate(table):
-        if np.isfinite(value):
-            text = "best" if value == 0 else f"{value:,.0f}" if value >= 9.95 else f"{value:.1f}"
-            write_in_cell(ax, x, y, text, 1 - float(depth[y, x]) / deepest)
     y, x = np.unravel_index(np.nanargmin(table), table.shape)
     ax.add_patch(frame(float(x), float(y)))
     return ax
@@ -100,17 +94,13 @@ def criterion_curves(results: Mapping[str, ArrayLike], *, criterion: str | None 
     >>> [text.get_text() for text in plots.criterion_curves(results).texts]
     ['3 clusters, 2 topics']
     """
-    criterion, n_clusters, n_topics, behind = _shortfall(results, criterion)
+    criterion, n_clusters, n_topics, behind = shortfall(results, criterion)
     ax = new_axes(ax)
     for number, k in enumerate(np.unique(n_topics)):
         at = np.flatnonzero(n_topics == k)
         at = at[np.argsort(n_clusters[at])]
-        style: dict[str, Any] = {
-            "color": COLORS[number % len(COLORS)],
-            "marker": MARKERS[number % len(MARKERS)],
-            "markersize": 4,
-        }
-        ax.plot(n_clusters[at], -behind[at], label=str(k), linewidth=1.5, **style)
+        color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
+        ax.plot(n_clusters[at], -behind[at], color=color, marker=marker, markersize=4, linewidth=1.5, label=str(k))
     best = int(behind.argmin())
     ax.plot(
         n_clusters[best], 0.0, marker="o", markersize=13, markerfacecolor="none", markeredgecolor=EMPHASIS, zorder=5
@@ -167,14 +157,21 @@ def dendrogram(path: Any, *, names: Sequence[str] | None = None, ax: Axes | None
     return ax
 
 
-def _shortfall(
-    results: Mapping[str, ArrayLike], criterion: str | None
+def loss_text(nats: float) -> str:
+    """Return how far a cell is below the best one, "best" for that one itself, nothing for NaN."""
+    if np.isnan(nats):
+        return ""
+    return "best" if nats == 0 else f"{nats:,.0f}" if nats >= 9.95 else f"{nats:.1f}"
+
+
+def shortfall(
+    results: Mapping[str, ArrayLike], criterion: str | None, name: str = "results"
 ) -> tuple[str, NDArray[np.int64], NDArray[np.int64], Array]:
     """Return the criterion's name, the numbers of clusters and topics, and how far each fit is below the best one."""
     if criterion is None:
         criterion = "predictive" if "predictive" in results else "icl"
     missing = {"n_clusters", "n_topics", criterion} - set(results)
     if missing:
-        raise ValueError(f"results must have a column {sorted(missing)[0]!r}, but has only {sorted(results)}.")
+        raise ValueError(f"{name} must have a column {sorted(missing)[0]!r}, but has only {sorted(results)}.")
     score = np.asarray(results[criterion], dtype=np.float64)
     return criterion, np.asarray(results["n_clusters"]), np.asarray(results["n_topics"]), score.max() - score

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mmpca.store import write_atomically
 
@@ -65,10 +69,26 @@ def frame(x: float, y: float) -> Any:
     return Rectangle((x - 0.5, y - 0.5), 1.0, 1.0, fill=False, edgecolor=EMPHASIS, linewidth=2.5)
 
 
-def write_in_cell(ax: Axes, x: float, y: float, text: str, darkness: float) -> None:
-    """Write text in a heat-map cell, in white if the cell's color is dark."""
-    color = "white" if darkness > DARK else "black"
-    ax.text(x, y, text, ha="center", va="center", color=color, fontsize="small")
+def heat_map(
+    ax: Axes,
+    shades: NDArray[np.float64],
+    rows: Iterable[object],
+    columns: Iterable[object],
+    texts: Sequence[Sequence[str]] = (),
+    origin: Literal["upper", "lower"] = "upper",
+) -> None:
+    """Draw a cell for each shade, from 0 (white) to 1 (dark), with the names of rows and columns and texts in cells.
+
+    shades, texts: (n_rows, n_columns); a cell of shade NaN stays white, and texts may be empty or missing.
+    """
+    ax.imshow(shades, cmap=SEQUENTIAL, vmin=0.0, vmax=1.0, aspect="auto", origin=origin)
+    ax.set_xticks(np.arange(shades.shape[1]), [str(name) for name in columns])
+    ax.set_yticks(np.arange(shades.shape[0]), [str(name) for name in rows])
+    for y, line in enumerate(texts):
+        for x, text in enumerate(line):
+            if text:
+                color = "white" if shades[y, x] > DARK else "black"
+                ax.text(x, y, text, ha="center", va="center", color=color, fontsize="small")
 
 
 def short_name(name: object) -> str:
@@ -79,20 +99,7 @@ def short_name(name: object) -> str:
 
 
 def save_figure(figure: Figure, path: Path) -> list[Path]:
-    """Write a figure as PNG and SVG, each atomically, and close it.
-
-    Parameters
-    ----------
-    figure : Figure
-        The figure to write.
-    path : Path
-        File name without a suffix; ``.png`` and ``.svg`` are appended.
-
-    Returns
-    -------
-    list of Path
-        The two files.
-    """
+    """Write a figure as PNG and SVG, each atomically, and close it; `path` has no suffix. Return the two files."""
     import matplotlib.pyplot as plt
 
     written = []
@@ -102,6 +109,7 @@ def save_figure(figure: Figure, path: Path) -> list[Path]:
             target = path.with_name(f"{path.name}.{suffix}")
 
             def write(file: IO[bytes], suffix: str = suffix) -> None:
+                """Write the figure in one of the formats."""
                 figure.savefig(file, format=suffix, dpi=150, metadata={"Date": None} if suffix == "svg" else {})
 
             write_atomically(target, write)

@@ -1,4 +1,4 @@
-"""The model and the data that a report is about, checked once."""
+"""The model and the data that a report is about, checked once, and its rows with the evidence for their clusters."""
 
 from __future__ import annotations
 
@@ -14,34 +14,28 @@ from sklearn.utils.validation import check_is_fitted
 
 from mmpca.counts import as_counts
 from mmpca.model import MMPCA
+from mmpca.model.explanation import Explanation
+from mmpca.report.formatting import TEXT_LENGTH, clean, percent
+
+N_EVIDENCE = 5  # features listed on each side
+MAX_EXPLAINED = 240  # rows on the page, which bounds its size for any number of clusters
+MAX_PER_CLUSTER = 5  # typical rows, and as many borderline ones
+MAX_SEARCHABLE = 5000
+SEARCH_NAME_LENGTH = 60
+BLOCK_SIZE = 2000
 
 
 class Context(NamedTuple):
-    """The model and the data that a report is about.
+    """The model and the data that a report is about."""
 
-    Attributes
-    ----------
-    model : MMPCA
-        The fitted model without its feature names, because a sparse X has none and scikit-learn would warn on every
-        call. Silencing that warning would change the warning filters of all threads of a server.
-    feature_names : sequence of str or None
-    X : csr_array of shape (N, V) or None
-        Rows to show.
-    clusters : ndarray of int, shape (N,)
-        Their clusters: `labels_` for the fitted rows, predicted for others.
-    is_fitted_data : bool
-        True if the rows are those that the model was fitted to.
-    labels : list of str or None
-        Known class of each row.
-    texts, row_names : sequence of str or None
-    """
-
+    # Without its feature names, because a sparse X has none and scikit-learn would warn on every call. Silencing that
+    # warning would change the warning filters of all threads of a server.
     model: MMPCA
     feature_names: Sequence[object] | NDArray[Any] | None
-    X: sparse.csr_array | None
-    clusters: NDArray[np.integer[Any]]
-    is_fitted_data: bool
-    labels: list[str] | None
+    X: sparse.csr_array | None  # rows to show, (N, V)
+    clusters: NDArray[np.integer[Any]]  # (N,); `labels_` for the fitted rows, predicted for others
+    is_fitted_data: bool  # whether the rows are those that the model was fitted to
+    labels: list[str] | None  # known class of each row
     texts: Sequence[object] | None
     row_names: Sequence[object] | None
 
@@ -87,7 +81,10 @@ def check_context(
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
             predicted = model.predict(X)  # also checks X, and the order of its columns if they are named
         matrix = as_counts(X, empty_rows="allow").to_csr()
-        is_fitted_data = len(predicted) == len(model.labels_) and _holds_fitted_rows(unnamed, matrix)
+        # Explaining one row compares all rows with those of the fit.
+        is_fitted_data = len(predicted) == len(model.labels_) and (
+            unnamed.explain(matrix, [0], n_features=0, gains=False)[0].is_fitted
+        )
         clusters = model.labels_ if is_fitted_data else predicted
     for name, values in (("labels", labels), ("texts", texts), ("row_names", row_names)):
         if values is not None and len(values) != len(clusters):
@@ -100,6 +97,107 @@ def check_context(
     return Context(unnamed, feature_names, matrix, clusters, is_fitted_data, known, texts, row_names)
 
 
-def _holds_fitted_rows(model: MMPCA, X: sparse.csr_array) -> bool:
-    """Return True if X holds the rows that the model was fitted to; explaining one row checks them all."""
-    return model.explain(X, [0], n_features=0, gains=False)[0].is_fitted
+# --- rows -------------------------------------------------------------------------------------------------------
+
+
+class Margins(NamedTuple):
+    """How certain the cluster of each row is."""
+
+    margin: NDArray[np.float64]  # (N,), log-odds against the runner-up in nats
+    probability: NDArray[np.float64]  # (N,)
+    verdict: list[str]
+
+
+class Row(NamedTuple):
+    """One row, with the evidence for its cluster if the report has the data."""
+
+    number: int  # index in the data
+    name: str
+    text: str | None
+    label: str | None
+    cluster: int
+    kind: str  # "typical", "borderline" or "found"
+    why: Explanation | None
+    evidence: list[tuple[str, int, float]]  # feature, count, nats
+
+
+def measure_margins(context: Context) -> Margins | None:
+    """Return how certain the clusters of all rows are; None without data."""
+    if context.X is None:
+        return None
+    margin, probability = np.empty(context.n_rows), np.empty(context.n_rows)
+    verdicts: list[str] = []
+    for start in range(0, context.n_rows, BLOCK_SIZE):  # explaining all rows at once would take too much memory
+        block = np.arange(start, min(start + BLOCK_SIZE, context.n_rows))
+        explained = _explain(context, block, n_features=0)
+        margin[block] = [why.margin for why in explained]
+        probability[block] = [why.probability for why in explained]
+        verdicts += [why.verdict for why in explained]
+    return Margins(margin, probability, verdicts)
+
+
+def explain_rows(context: Context, indices: Sequence[int], kind: str) -> list[Row]:
+    """Return rows in the given order, with the evidence for their clusters if the report has the data."""
+    if not indices:
+        return []
+    if context.X is None:
+        explained: Sequence[Explanation | None] = [None] * len(indices)
+    else:
+        explained = _explain(context, np.array(indices, dtype=np.intp), n_features=N_EVIDENCE)
+    return [
+        Row(
+            number=i,
+            name=clean(context.row_name(i)),
+            text=None if context.texts is None else clean(context.texts[i], TEXT_LENGTH),
+            label=None if context.labels is None else clean(context.labels[i]),
+            cluster=int(context.clusters[i]),
+            kind=kind,
+            why=why,
+            evidence=[] if why is None else _evidence(context, why),
+        )
+        for i, why in zip(indices, explained, strict=True)
+    ]
+
+
+def representative_rows(context: Context, margins: Margins) -> list[Row]:
+    """Return the most and the least certain rows of each cluster."""
+    n_each = max(1, min(MAX_PER_CLUSTER, MAX_EXPLAINED // (2 * len(context.model.weights_))))
+    typical: list[int] = []
+    borderline: list[int] = []
+    for q in range(len(context.model.weights_)):
+        members = np.flatnonzero(context.clusters == q)
+        order = members[np.argsort(-margins.margin[members], kind="stable")].tolist()
+        typical += order[:n_each]
+        borderline += order[n_each:][::-1][:n_each]
+    rows = explain_rows(context, typical, "typical") + explain_rows(context, borderline, "borderline")
+    return sorted(rows, key=lambda row: row.cluster)  # stable, so typical rows stay before borderline ones
+
+
+def searchable_rows(context: Context, margins: Margins | None, on_page: set[int]) -> list[list[Any]]:
+    """Return name, cluster, index and, if known, probability and verdict of the rows that the search box finds.
+
+    They are evenly spaced, plus the rows shown on the page. Only the latter can be linked to; the index of the others
+    is -1.
+    """
+    evenly_spaced = np.linspace(0, context.n_rows - 1, min(context.n_rows, MAX_SEARCHABLE)).round().astype(int)
+    return [
+        [clean(context.row_name(i), SEARCH_NAME_LENGTH), int(context.clusters[i]), i if i in on_page else -1]
+        + ([] if margins is None else [percent(float(margins.probability[i])), margins.verdict[i]])
+        for i in sorted({*evenly_spaced.tolist(), *on_page})
+    ]
+
+
+def _explain(context: Context, indices: NDArray[np.intp], n_features: int) -> list[Explanation]:
+    """Explain the clusters that the report shows for some rows."""
+    assert context.X is not None
+    return context.model.explain(
+        context.X[indices], labels=context.clusters[indices], n_features=n_features, gains=False
+    )
+
+
+def _evidence(context: Context, why: Explanation) -> list[tuple[str, int, float]]:
+    """Return the listed features with their names, strongest first, those for the cluster before those against it."""
+    return [
+        (clean(context.feature_name(part.feature)), part.occurrences, part.nats)
+        for part in why.evidence_for + why.evidence_against
+    ]

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mmpca.model import MMPCA
-from mmpca.report.context import Context, check_context
-from mmpca.report.page import heading, make_environment, render, report_contents
-from mmpca.report.rows import Margins, Row, explain_rows, measure_margins
+from mmpca.report.contents import heading, report_contents
+from mmpca.report.context import Context, Margins, Row, check_context, explain_rows, measure_margins
+from mmpca.report.page import make_environment, render
 from mmpca.selection import MMPCASearch
 
 logger = logging.getLogger("mmpca")
@@ -135,20 +135,7 @@ class Explorer:
         self._server.server_close()
 
     def answer(self, host: str | None, path: str) -> tuple[int, str]:
-        """Return the status and the page for a request.
-
-        Parameters
-        ----------
-        host : str or None
-            Host header of the request; None unless there is exactly one.
-        path : str
-            Requested path, with its query string.
-
-        Returns
-        -------
-        status : int
-        page : str
-        """
+        """Return the status and the page for a request with this Host header (None unless there is exactly one)."""
         if host not in _own_hosts(self._server.server_port):
             return 403, _message("This page is only available at the printed address.")
         try:
@@ -156,6 +143,7 @@ class Explorer:
             query = read_query(parts.query)
         except ValueError:
             return 400, _message("This address is malformed.")
+        # A path without a second slash has no token; an empty one never equals the secret.
         _, token, *rest = parts.path.split("/") if parts.path.count("/") > 1 else ("", "", "")
         if not secrets.compare_digest(token.encode(), self._token.encode()):
             return 403, _message("This is not the address that was printed when the server started.")
@@ -231,14 +219,7 @@ class RowPage(NamedTuple):
 
 
 class Pagination:
-    """All rows of a report, to be searched, filtered and sorted page by page.
-
-    Parameters
-    ----------
-    context : Context
-    margins : Margins or None
-        How certain the rows are; None without data.
-    """
+    """All rows of a report, to be searched, filtered and sorted page by page; `margins` is None without data."""
 
     def __init__(self, context: Context, margins: Margins | None) -> None:
         self.context, self.margins = context, margins

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from mmpca.evaluation import summarize
 from mmpca.model import MMPCA
-from mmpca.report import fit, formatting
-from mmpca.report.clusters import cluster_cards, label_table, topic_cards
-from mmpca.report.context import Context, check_context
-from mmpca.report.rows import Margins, measure_margins, representative_rows, searchable_rows
+from mmpca.report import formatting
+from mmpca.report.contents import report_contents
+from mmpca.report.context import check_context, measure_margins
 from mmpca.selection import MMPCASearch
 from mmpca.store import write_text
 
@@ -92,45 +90,6 @@ def write_report(
     contents = report_contents(context, measure_margins(context), search, title)
     write_text(path, render(environment, "report.html", contents))
     return Path(path)
-
-
-def report_contents(
-    context: Context, margins: Margins | None, search: Any, title: str | None, *, served: bool = False
-) -> dict[str, Any]:
-    """Return the variables of the report template; a served page leaves searching to the server."""
-    model = context.model
-    # Coherence compares features, so there must be two of them.
-    has_quality = context.X is not None and context.is_fitted_data and model.n_features_in_ > 1
-    quality = summarize(model, context.X) if has_quality else None
-    rows = [] if margins is None else representative_rows(context, margins)
-    choice, labels = fit.describe_choice(search), label_table(context)
-    clusters = cluster_cards(context, quality)
-    on_page = {row.number for row in rows}
-    return {
-        "title": heading(title),
-        "served": served,
-        "model": model,
-        "summary": fit.summary_sentences(context, margins, choice, labels),
-        "checks": fit.fit_checks(model, quality),
-        "counts": fit.describe_counts(context),
-        "clusters": clusters,
-        "topics": topic_cards(context, quality),
-        "rows": rows,
-        "n_rows": context.n_rows,
-        "labels": labels,
-        "curve": fit.bound_curve(model),
-        "choice": choice,
-        **fit.provenance(model),
-        "data": {
-            "rows": [] if served else searchable_rows(context, margins, on_page),
-            "topics": {cluster.number: cluster.topics for cluster in clusters},
-        },
-    }
-
-
-def heading(title: str | None) -> str:
-    """Return the heading of the page."""
-    return "Clusters of count data" if title is None else formatting.clean(title)
 
 
 def render(environment: Environment, template: str, contents: Mapping[str, Any]) -> str:

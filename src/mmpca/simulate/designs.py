@@ -15,7 +15,7 @@ import numpy.typing as npt
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from mmpca.parameters import Rule, check_parameters, integer, real
-from mmpca.simulate.generative import RandomState, Simulation, as_generator, simulate_mmpca
+from mmpca.simulate.generative import Array, RandomState, Simulation, as_generator, simulate_mmpca
 
 ARTICLES = ("royal_birth", "black_holes", "uk_politics", "cancer_medicine")
 _SHORTEST_WORD = 3
@@ -85,7 +85,7 @@ def paper_design(
     )
 
 
-def _paper_cluster_topics() -> npt.NDArray[np.float64]:
+def _paper_cluster_topics() -> Array:
     """Return the paper's theta, (6, 4), normalized: its printed rows are rounded and do not all sum to one."""
     one_topic = [np.roll([0.5, 0.17, 0.17, 0.17], k) for k in range(4)]
     two_topics = [np.roll([0.33, 0.17, 0.33, 0.17], k) for k in range(2)]
@@ -98,7 +98,7 @@ def sparse_topics(
     n_features: int,
     concentration: float = 0.05,
     random_state: RandomState = None,
-) -> npt.NDArray[np.float64]:
+) -> Array:
     """Draw topics from a symmetric Dirichlet distribution.
 
     Parameters
@@ -136,7 +136,7 @@ def sparse_topics(
     return np.maximum(topics, np.finfo(np.float64).tiny)
 
 
-def _log_gamma_draws(rng: np.random.Generator, concentration: float, shape: tuple[int, int]) -> npt.NDArray[np.float64]:
+def _log_gamma_draws(rng: np.random.Generator, concentration: float, shape: tuple[int, int]) -> Array:
     """Draw logarithms of gamma variables; the variables themselves could underflow to zero.
 
     If G ~ Gamma(a + 1) and U is uniform, then G U^(1/a) ~ Gamma(a); and -log U is exponential.
@@ -173,15 +173,10 @@ def tokenize(text: str) -> list[str]:
 
 
 @cache
-def article_topics() -> tuple[npt.NDArray[np.float64], npt.NDArray[np.str_]]:
-    """Return the word frequencies of each article over the vocabulary of all four.
+def article_topics() -> tuple[Array, npt.NDArray[np.str_]]:
+    """Return the word frequencies of each article, (4, n_words), and the words of all four in alphabetical order.
 
-    Returns
-    -------
-    topics : ndarray of shape (4, n_words)
-        One article per row, in the order of `ARTICLES`; rows sum to one. Read-only, because it is cached.
-    words : ndarray of str, shape (n_words,)
-        The vocabulary in alphabetical order. Read-only.
+    Both arrays are read-only, because they are cached.
 
     Examples
     --------

@@ -15,6 +15,8 @@ from scipy import sparse
 
 from mmpca.parameters import check_parameters, integer, real
 
+Array: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 
 _SUM_TOLERANCE = 1e-6  # accepts rows of float32 probabilities, but not unnormalized ones
@@ -44,10 +46,10 @@ class Simulation(NamedTuple):
     """
 
     X: sparse.csr_array
-    labels: npt.NDArray[np.int64]
-    topics: npt.NDArray[np.float64]
-    cluster_topics: npt.NDArray[np.float64]
-    weights: npt.NDArray[np.float64]
+    labels: Integers
+    topics: Array
+    cluster_topics: Array
+    weights: Array
     noise: float
     feature_names: npt.NDArray[np.str_]
 
@@ -132,10 +134,10 @@ def simulate_mmpca(
 
 def draw_counts(
     rng: np.random.Generator,
-    labels: npt.NDArray[np.int64],
-    lengths: npt.NDArray[np.int64],
-    topics: npt.NDArray[np.float64],
-    cluster_topics: npt.NDArray[np.float64],
+    labels: Integers,
+    lengths: Integers,
+    topics: Array,
+    cluster_topics: Array,
     tokens_per_chunk: int = _TOKENS_PER_CHUNK,
 ) -> sparse.csr_array:
     """Draw the counts of rows with known clusters and totals, (N, V).
@@ -153,7 +155,7 @@ def draw_counts(
     return chunks[0] if len(chunks) == 1 else sparse.vstack(chunks, format="csr")
 
 
-def _draw_long_row(rng: np.random.Generator, length: int, profile: npt.NDArray[np.float64]) -> sparse.csr_array:
+def _draw_long_row(rng: np.random.Generator, length: int, profile: Array) -> sparse.csr_array:
     """Draw a row of many counts as one multinomial, (1, V)."""
     # Without the features of probability zero: NumPy gives what rounding leaves over to the last feature.
     possible = np.flatnonzero(profile)
@@ -164,33 +166,10 @@ def _draw_long_row(rng: np.random.Generator, length: int, profile: npt.NDArray[n
 
 
 def _draw_chunk(
-    rng: np.random.Generator,
-    labels: npt.NDArray[np.int64],
-    lengths: npt.NDArray[np.int64],
-    topic_cdf: npt.NDArray[np.float64],
-    mixture_cdf: npt.NDArray[np.float64],
+    rng: np.random.Generator, labels: Integers, lengths: Integers, topic_cdf: Array, mixture_cdf: Array
 ) -> sparse.csr_array:
-    """Draw the tokens of some rows and count them."""
-    features = _draw_tokens(rng, labels, lengths, topic_cdf, mixture_cdf)
-    # SciPy converts both index arrays to the larger of their types, so keep this one small as well.
-    index_type = np.dtype("int32" if len(features) < 2**31 else "int64")
-    indptr = np.zeros(len(lengths) + 1, dtype=index_type)
-    np.cumsum(lengths, out=indptr[1:])
-    ones = np.ones(len(features), dtype=np.int64)
-    X = sparse.csr_array((ones, features, indptr), shape=(len(lengths), topic_cdf.shape[1]))
-    X.sum_duplicates()
-    return X
-
-
-def _draw_tokens(
-    rng: np.random.Generator,
-    labels: npt.NDArray[np.int64],
-    lengths: npt.NDArray[np.int64],
-    topic_cdf: npt.NDArray[np.float64],
-    mixture_cdf: npt.NDArray[np.float64],
-) -> npt.NDArray[np.int32]:
-    """Draw the feature of each token, row after row, by inverting the distribution functions."""
-    # Two numbers per token, side by side: the random stream is used in row order, whatever the chunks.
+    """Draw the tokens of some rows by inverting the distribution functions, and count them."""
+    # Two numbers per token, side by side: the random stream is used in row order, however rows are divided into chunks.
     uniform = rng.random((lengths.sum(), 2))
     for_topic, for_feature = uniform[:, 0], uniform[:, 1]
     features = np.empty(len(uniform), dtype=np.int32)
@@ -199,10 +178,16 @@ def _draw_tokens(
         was_below, is_below = is_below, for_topic < np.repeat(mixture_cdf[labels, k], lengths)
         has_topic = is_below & ~was_below
         features[has_topic] = np.searchsorted(cdf, for_feature[has_topic], side="right")
-    return features
+    # SciPy converts both index arrays to the larger of their types, so keep this one small as well.
+    indptr = np.zeros(len(lengths) + 1, dtype=np.dtype("int32" if len(features) < 2**31 else "int64"))
+    np.cumsum(lengths, out=indptr[1:])
+    ones = np.ones(len(features), dtype=np.int64)
+    X = sparse.csr_array((ones, features, indptr), shape=(len(lengths), topic_cdf.shape[1]))
+    X.sum_duplicates()
+    return X
 
 
-def _cumulative(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _cumulative(probabilities: Array) -> Array:
     """Return cumulative sums along the last axis, scaled to end at exactly one.
 
     With ``side="right"``, `searchsorted` then never returns an index that is out of range or has probability zero.
@@ -211,7 +196,7 @@ def _cumulative(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.float6
     return sums / sums[..., -1:]
 
 
-def _row_chunks(lengths: npt.NDArray[np.int64], tokens_per_chunk: int) -> Iterator[slice]:
+def _row_chunks(lengths: Integers, tokens_per_chunk: int) -> Iterator[slice]:
     """Yield slices of rows with at most `tokens_per_chunk` tokens; a longer row gets its own slice."""
     longest = max(tokens_per_chunk, _MAX_TOKENS)
     ends = np.cumsum(np.where(lengths > _MAX_TOKENS, longest + 1, lengths))  # does not overflow
@@ -225,7 +210,7 @@ def _row_chunks(lengths: npt.NDArray[np.int64], tokens_per_chunk: int) -> Iterat
 # --- checks -----------------------------------------------------------------------------------------------------
 
 
-def _check_distributions(values: npt.ArrayLike, *, name: str, axes: str) -> npt.NDArray[np.float64]:
+def _check_distributions(values: npt.ArrayLike, *, name: str, axes: str) -> Array:
     """Return a copy of a matrix whose rows must be probability distributions."""
     matrix = np.array(values, dtype=np.float64)
     if matrix.ndim != 2 or matrix.size == 0:
@@ -250,7 +235,7 @@ def _check_distributions(values: npt.ArrayLike, *, name: str, axes: str) -> npt.
     return matrix
 
 
-def _check_weights(weights: npt.ArrayLike | None, n_clusters: int) -> npt.NDArray[np.float64]:
+def _check_weights(weights: npt.ArrayLike | None, n_clusters: int) -> Array:
     """Return the cluster weights divided by their sum; uniform weights for None."""
     if weights is None:
         return np.full(n_clusters, 1 / n_clusters)
@@ -271,7 +256,7 @@ def _check_weights(weights: npt.ArrayLike | None, n_clusters: int) -> npt.NDArra
     return vector / vector.sum()
 
 
-def _check_lengths(lengths: npt.ArrayLike, n_samples: int) -> npt.NDArray[np.int64]:
+def _check_lengths(lengths: npt.ArrayLike, n_samples: int) -> Integers:
     """Return the row totals as a vector of `n_samples` positive integers."""
     if np.ma.is_masked(lengths):  # asarray would drop the mask
         raise ValueError("lengths must be integers, but some of them are masked. Fill them in.")

@@ -1,11 +1,13 @@
-"""SciPy's sparse matrices in ``.npz`` files, with names of rows and features; nothing is unpickled.
+"""Matrices in binary files: SciPy's ``.npz``, AnnData (``.h5ad``) and BIOM; nothing is unpickled.
 
-Large arrays that are not compressed are mapped into memory instead of read: the operating system loads the pages that
-are used, and drops them again when memory gets short.
+Large arrays of an ``.npz`` file that are not compressed are mapped into memory instead of read: the operating system
+loads the pages that are used, and drops them again when memory gets short. AnnData and BIOM are read by their own
+packages.
 """
 
 from __future__ import annotations
 
+import json
 import lzma
 import math
 import struct
@@ -18,24 +20,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mmpca.errors import InputFileError
-from mmpca.io.streams import input_error
-from mmpca.io.table import CountTable, Request, finish_table
+from mmpca.errors import CountsError, InputFileError
+from mmpca.io.streams import beginning, first_bytes, input_error, missing_extra, read_text
+from mmpca.io.table import CountTable, Request, as_names, finish_table
+from mmpca.store import ZIP_ERRORS
+
+HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
 _WRITE_AGAIN = "Write it again with scipy.sparse.save_npz(path, X.tocsr())."
 _MAX_RATIO = 200  # of unpacked to packed size; count matrices compress well, but not like this
 _ALIGNMENT = 64  # bytes; NumPy's header before an array is a multiple of it
 _LOCAL_HEADER, _ZIP64_FIELD = 30, 20  # bytes before and after the name of a member of an archive
-_ZIP_ERRORS = (
-    zipfile.BadZipFile,
-    zlib.error,
-    lzma.LZMAError,
-    struct.error,
-    EOFError,
-    NotImplementedError,
-    RuntimeError,
-)
 _PADDING_KIND = 0xD935  # identifier of the extra field for padding
+
+
+# --- npz --------------------------------------------------------------------------------------------------------
 
 
 def read_npz(request: Request, *, mapped_size: int = 2**26, harmless_size: int = 2**28) -> CountTable:
@@ -54,7 +53,7 @@ def read_npz(request: Request, *, mapped_size: int = 2**26, harmless_size: int =
             }
     except InputFileError:
         raise
-    except (*_ZIP_ERRORS, OSError, ValueError) as error:
+    except (*ZIP_ERRORS, zlib.error, lzma.LZMAError) as error:
         raise input_error(
             path, f"the archive is truncated or damaged ({error}). Copy it again, or: {_WRITE_AGAIN}"
         ) from error
@@ -95,24 +94,25 @@ def _read_array(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo, map
 
 def _check_array_size(stream: IO[bytes], size: int) -> None:
     """Raise ValueError for an array that claims to be larger than its member, before memory is allocated for it."""
-    version = np.lib.format.read_magic(stream)
-    if version == (1, 0):
-        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-    else:
-        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    shape, _, dtype = _read_array_header(stream)
     if not dtype.hasobject and dtype.itemsize * math.prod(shape) > size:  # objects are an error later
         raise ValueError(f"its header declares the shape {shape}, but it has {size} bytes")
+
+
+def _read_array_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, order and type of an array, and leave the stream at its first byte."""
+    is_first_version = np.lib.format.read_magic(stream) == (1, 0)
+    return (np.lib.format.read_array_header_1_0 if is_first_version else np.lib.format.read_array_header_2_0)(stream)
 
 
 def _map_array(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
     """Return an array that is mapped copy-on-write; it is copied if its position in the file is not aligned."""
     with archive.open(info) as stream:
-        if np.lib.format.read_magic(stream) != (1, 0):
-            raise ValueError("unsupported version of the .npy format")
-        shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+        shape, is_fortran, dtype = _read_array_header(stream)
         header_size = stream.tell()
     if dtype.hasobject or dtype.itemsize * math.prod(shape) != info.file_size - header_size:
         raise ValueError("it holds Python objects, or its size is not the one in its header")
+    # The archive's directory does not say how long the header in front of a member is.
     with path.open("rb") as file:
         file.seek(info.header_offset + _LOCAL_HEADER - 4)
         name_length, extra_length = struct.unpack("<HH", file.read(4))
@@ -165,7 +165,122 @@ def write_npz(stream: IO[bytes], table: CountTable, *, compress: bool = True) ->
         for name, array in members.items():
             info = zipfile.ZipInfo(f"{name}.npy")  # without a time stamp, equal counts give equal bytes
             start = stream.tell() + _LOCAL_HEADER + len(info.filename) + _ZIP64_FIELD
+            # A field that readers skip fills the header up, so that the array begins at a multiple of the alignment.
             n_padding = -(start + 4) % _ALIGNMENT
             info.extra = struct.pack("<HH", _PADDING_KIND, n_padding) + bytes(n_padding)
             with archive.open(info, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+
+
+# --- AnnData and BIOM -------------------------------------------------------------------------------------------
+
+
+def read_h5ad(request: Request) -> CountTable:
+    """Read `X`, a layer or the raw counts of an AnnData file; nothing else in it is loaded."""
+    path, layer, transposed = request.path, request.layer, bool(request.transpose)
+    try:
+        import h5py
+        from anndata.io import read_elem
+    except ImportError:
+        raise missing_extra(path, package="AnnData", extra="anndata") from None
+    try:
+        with h5py.File(path) as file:
+            element = _find_element(path, file, layer)
+            groups = ("obs", "raw/var" if layer == "raw" else "var")
+            _check_storage(path, element, *(file[group] for group in groups))
+            matrix = read_elem(element)
+            rows, features = (as_names(read_elem(file[group]).index) for group in groups)
+    except InputFileError:
+        raise
+    except Exception as error:  # AnnData and h5py raise all kinds of errors on damaged files
+        raise input_error(
+            path, f"this is not an AnnData file, or it is truncated or damaged ({error}). Write or copy it again."
+        ) from error
+    if not sparse.issparse(matrix):
+        matrix = sparse.csr_array(np.atleast_2d(np.asarray(matrix)))
+    try:
+        return finish_table(request, matrix.T if transposed else matrix, rows, features, transposed=transposed)
+    except CountsError as error:
+        message = f"{error} This is {layer or 'X'}; if the counts are in another layer, name it with layer."
+        raise CountsError(message, row=error.row, column=error.column) from error
+
+
+def _find_element(path: Path, file: Any, layer: str | None) -> Any:
+    """Return the element of an AnnData file that holds the counts."""
+    element = {None: "X", "raw": "raw/X"}.get(layer, f"layers/{layer}")
+    if element not in file:
+        found = [name for name in ("X", "raw/X") if name in file]
+        found += [f"layer {name!r}" for name in file.get("layers", ())]
+        raise input_error(
+            path, f"there is no {element}; the file has {', '.join(found) or 'no matrix'}. Choose a layer."
+        )
+    return file[element]
+
+
+def read_biom(request: Request) -> CountTable:
+    """Read a BIOM table, version 1 (JSON) or 2 (HDF5), and transpose it unless requested otherwise."""
+    path, transposed = request.path, request.transpose is not False
+    try:
+        from biom import load_table
+    except ImportError:
+        raise missing_extra(path, package="biom-format", extra="biom") from None
+    is_hdf5 = first_bytes(path).startswith(HDF5_MAGIC)
+    if not is_hdf5 and not beginning(path, 64).lstrip().startswith(b"{"):
+        raise input_error(path, "a BIOM table is JSON or HDF5, but this is neither. For text, use the format table.")
+    try:
+        if is_hdf5:
+            _check_indices(path)
+        else:
+            _check_claim(path, read_text(path))
+        table = load_table(str(path))
+    except InputFileError:
+        raise
+    except Exception as error:  # the package raises whatever its parsers do
+        raise input_error(
+            path, f"this is not a BIOM table, or it is truncated or damaged ({error}). Write or copy it again."
+        ) from error
+    matrix = table.matrix_data.tocsr()
+    features, samples = (as_names(table.ids(axis=axis)) for axis in ("observation", "sample"))
+    return finish_table(request, matrix.T if transposed else matrix, features, samples, transposed=transposed)
+
+
+def _check_storage(path: Path, *elements: Any, harmless_size: int = 2**28, max_ratio: int = 2000) -> None:
+    """Raise InputFileError for datasets that claim to be far larger than what is stored of them."""
+
+    def check(_: str, item: Any) -> None:
+        """Raise the error for one dataset; groups have no size."""
+        n_bytes, n_stored = getattr(item, "nbytes", 0), item.id.get_storage_size() if hasattr(item, "nbytes") else 0
+        if n_bytes > max(harmless_size, max_ratio * n_stored):
+            raise input_error(
+                path,
+                f"{item.name} would unpack from {n_stored} bytes to {n_bytes / 1e9:.3g} GB, which is implausible for "
+                "counts. Write it again as a sparse matrix.",
+            )
+
+    for element in elements:
+        check("", element)
+        if hasattr(element, "visititems"):
+            element.visititems(check)
+
+
+def _check_claim(path: Path, text: str) -> None:
+    """Raise InputFileError for a JSON table whose shape does not agree with its lists of rows and columns."""
+    content = json.loads(text)
+    shape, found = content["shape"], [len(content["rows"]), len(content["columns"])]
+    if shape != found:
+        raise input_error(
+            path, f"the table declares the shape {shape}, but names {found[0]} rows and {found[1]} columns."
+        )
+
+
+def _check_indices(path: Path) -> None:
+    """Raise ValueError for indices out of range, which would crash the process inside the package."""
+    import h5py
+
+    with h5py.File(path) as file:
+        _check_storage(path, file)
+        n_features, n_samples = (int(size) for size in file.attrs["shape"])
+        for axis, kind in (("observation", sparse.csr_array), ("sample", sparse.csc_array)):
+            stored = file[f"{axis}/matrix"]
+            arrays = tuple(stored[name][:] for name in ("data", "indices", "indptr"))
+            kind(arrays, shape=(n_features, n_samples)).check_format(full_check=True)

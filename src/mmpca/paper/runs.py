@@ -1,4 +1,4 @@
-"""How the time of a fit grows with the number of rows."""
+"""Runs of the algorithm: bound and agreement with the truth during a run, and time by the number of rows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from sklearn.decomposition import LatentDirichletAllocation
 from mmpca import engine
 from mmpca.baselines.topic_space import PASSES, ROW_UPDATES, fit_topic_space
 from mmpca.counts import Counts, as_counts
+from mmpca.evaluation import agreement
 from mmpca.model import MMPCA
-from mmpca.monitor import History
-from mmpca.paper.experiment import SEED, Experiment, Figure, Record, Table, Task, columns, new_task
-from mmpca.paper.figures import growth_curves
+from mmpca.monitor import History, Monitor, Progress
+from mmpca.paper.experiment import Experiment, Figure, Record, Table, Task, columns, new_task
+from mmpca.paper.figures import growth_curves, run_courses
 from mmpca.simulate import paper_design
 from mmpca.topics import fit_lda
+
+MAX_EPOCHS = 50
 
 SIZES = (50, *range(100, 1001, 100))
 FIT, TOPICS, SEARCH, START = "MMPCA: fit", "MMPCA: topics", "MMPCA: search", "MMPCA: one random start"
@@ -30,6 +33,99 @@ EXPONENTS = np.arange(0.1, 3.0, 0.01)  # candidates for the exponent of a growth
 MIN_SIZES = 5  # to fit a growth, which has three parameters
 N_SIZES_SHOWN = 4
 LONG = 1.0  # seconds from which one measurement is enough
+
+
+@dataclass(frozen=True)
+class Intro(Experiment):
+    """The published algorithm from one random partition, recorded every few rows, and the end of a default fit.
+
+    A default fit has several starts, and merges and splits clusters.
+
+    Parameters
+    ----------
+    noise, balance : float
+        Noise level and balance of the data sets (the paper's epsilon and lambda).
+    n_samples : int, default=400
+        Rows of a data set.
+    """
+
+    name: ClassVar[str] = "intro"
+    shared_options: ClassVar[tuple[str, ...]] = ("noise", "balance", "n_samples")
+
+    replicates: int = 10
+    noise: float = 0.2
+    balance: float = 1.0
+    n_samples: int = 400
+
+    @classmethod
+    def quick(cls) -> Self:
+        """Return three data sets of 200 rows."""
+        return cls(replicates=3, n_samples=200)
+
+    def tasks(self) -> list[Task]:
+        """Return a task for each data set."""
+        return [new_task("run", seed=seed) for seed in self.seeds]
+
+    def run(self, task: Task) -> Record:
+        """Return epochs, bounds relative to the truth and ARIs during a run, and those at the end of a default fit."""
+        seed = task["seed"]
+        data = paper_design(self.n_samples, noise=self.noise, balance=self.balance, random_state=seed)
+        rows = as_counts(data.X)
+        n_clusters, n_topics = data.cluster_topics.shape
+        rng = np.random.default_rng(seed)
+        beta = fit_lda(rows, n_topics, rng=rng).beta
+        labels = rng.permutation(np.arange(rows.n_rows) % n_clusters)
+        state = engine.build(rows, labels, n_clusters=n_clusters, beta=beta, alpha=1.0)
+        course = [(0.0, engine.bound(state), agreement(data.labels, state.labels).ari)]
+
+        def record(progress: Progress) -> None:
+            """Add a point to the course."""
+            epochs = progress.epoch - 1 + history.n_done / rows.n_rows
+            course.append((epochs, engine.bound(state), agreement(data.labels, state.labels).ari))
+
+        history = History(Monitor(record), n_rows=rows.n_rows)
+        options = engine.SearchOptions(n_clusters, algorithm="exact", max_epochs=MAX_EPOCHS)
+        engine.climb(state, options, rng=rng, history=history)
+        true = engine.bound(_true_state(rows, data.labels, beta))
+        default = MMPCA(n_clusters, n_topics, topics=beta, random_state=seed).fit(data.X)
+        return {
+            "epochs": [epochs for epochs, _, _ in course],
+            "above_truth": [float(bound - true) for _, bound, _ in course],
+            "ari": [ari for _, _, ari in course],
+            "default_above_truth": float(default.bound_ - true),
+            "default_ari": agreement(data.labels, default.labels_).ari,
+        }
+
+    def table(self, records: Mapping[Task, Record]) -> Table:
+        """Return a row for each point of a run, and one for the end of each default fit."""
+        rows = []
+        for task, record in records.items():
+            seed = task["seed"]
+            for epochs, above, ari in zip(record["epochs"], record["above_truth"], record["ari"], strict=True):
+                rows.append({"seed": seed, "run": "published", "epochs": epochs, "above_truth": above, "ari": ari})
+            end = {"above_truth": record["default_above_truth"], "ari": record["default_ari"]}
+            rows.append({"seed": seed, "run": "default", "epochs": record["epochs"][-1], **end})
+        return columns(rows)
+
+    def summary(self, table: Table) -> Table:
+        """Return the end of each run."""
+        ends: dict[int, dict[str, Any]] = {}
+        for seed, run, epochs, above, ari in zip(*table.values(), strict=True):
+            end = ends.setdefault(seed, {"seed": seed})
+            if run == "published":
+                end["epochs"] = epochs
+            end[f"{run}: ARI"], end[f"{run}: nats above the truth"] = ari, above
+        return columns(list(ends.values()))
+
+    def draw(self, table: Table) -> Figure:
+        """Draw bound and ARI during the runs."""
+        return run_courses(table)
+
+
+def _true_state(rows: Counts, truth: Any, beta: Any) -> engine.State:
+    """Return the state of the true partition, without clusters that have no rows."""
+    names, labels = np.unique(truth, return_inverse=True)
+    return engine.build(rows, labels, n_clusters=len(names), beta=beta, alpha=1.0)
 
 
 @dataclass(frozen=True)
@@ -45,10 +141,6 @@ class Runtime(Experiment):
 
     Parameters
     ----------
-    replicates : int, default=10
-        Number of data sets for each size.
-    seed : int, default=1000
-        Seed of the first data set and of the fits of it; later data sets use the following integers.
     sizes : tuple of int, default=50, 100, 200, ..., 1000
         Rows of a data set.
     repeats : int, default=3
@@ -59,10 +151,10 @@ class Runtime(Experiment):
     """
 
     name: ClassVar[str] = "runtime"
+    shared_options: ClassVar[tuple[str, ...]] = ("repeats", "noise", "balance")
     is_timed: ClassVar[bool] = True
 
     replicates: int = 10
-    seed: int = SEED
     sizes: tuple[int, ...] = SIZES
     repeats: int = 3
     noise: float = 0.2
@@ -74,13 +166,12 @@ class Runtime(Experiment):
         return cls(replicates=1, sizes=(50, 200, 400), repeats=2)
 
     def identity(self) -> dict[str, Any]:
-        """Return the options that are not in the tasks."""
-        return {"parts": list(PARTS), "repeats": self.repeats, "noise": self.noise, "balance": self.balance}
+        """Return the options that are not in the tasks, and what is timed."""
+        return {"parts": list(PARTS), **super().identity()}
 
     def tasks(self) -> list[Task]:
         """Return a task for each data set."""
-        seeds = range(self.seed, self.seed + self.replicates)
-        return [new_task(f"rows-{size}", n_samples=size, seed=seed) for seed in seeds for size in self.sizes]
+        return [new_task(f"rows-{size}", n_samples=size, seed=seed) for seed in self.seeds for size in self.sizes]
 
     def run(self, task: Task) -> Record:
         """Return the seconds of each part."""
@@ -91,6 +182,7 @@ class Runtime(Experiment):
         _warm_up()
 
         def topics() -> Any:
+            """Learn the topics."""
             return fit_lda(rows, n_topics, rng=np.random.default_rng(seed)).beta
 
         beta = topics()
@@ -222,9 +314,10 @@ def times_from_one_start(rows: Counts, n_clusters: int, beta: Any, seed: int) ->
     labels = np.random.default_rng(seed).permutation(np.arange(rows.n_rows) % n_clusters)
 
     def start() -> engine.State:
+        """Return the state of the random partition."""
         return engine.build(rows, labels, n_clusters=n_clusters, beta=beta, alpha=1.0)
 
-    options = engine.SearchOptions(n_clusters, max_epochs=50)
+    options = engine.SearchOptions(n_clusters, max_epochs=MAX_EPOCHS)
     exact_options, history = options._replace(algorithm="exact"), History(n_rows=rows.n_rows)
     ours, published = start(), start()
     greedy = _time(lambda: engine.search(ours, options, rng=np.random.default_rng(seed)))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mmpca import MMPCA, plots
-from mmpca.plots.rows import CORNERS, MAX_ROWS
+from mmpca.plots.model import CORNERS, MAX_ROWS
 
 
 def stand_in(clusters):

@@ -1,4 +1,4 @@
-"""The fit as the page describes it: summary, checks, data, choice of the numbers, search history, provenance."""
+"""The contents of the page: clusters, topics and labels; summary, checks, data, search and provenance."""
 
 from __future__ import annotations
 
@@ -8,19 +8,25 @@ from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import adjusted_rand_score
 
 from mmpca.counts import as_counts
-from mmpca.evaluation import Summary
+from mmpca.evaluation import Summary, summarize
 from mmpca.model import MMPCA
 from mmpca.model.dispersion import advice
 from mmpca.model.inspection import inspect_counts
-from mmpca.report.clusters import LabelTable
-from mmpca.report.context import Context
+from mmpca.plots.selection import shortfall
+from mmpca.report.context import Context, Margins, representative_rows, searchable_rows
 from mmpca.report.formatting import clean, count, decimals, number, percent
-from mmpca.report.rows import Margins
 from mmpca.selection import MMPCASearch
 from mmpca.selection.criteria import reason
+
+Array = NDArray[np.float64]
+
+N_FEATURES = 10
+MIN_SHARE = 0.1  # a cluster uses a topic if its share is at least this large, and at least as large as in all rows
+MAX_LABELS = 60
 
 Check = tuple[str, str]  # "fine", "care" or "note", and a sentence
 
@@ -43,28 +49,164 @@ _CONVERGED = {
 }
 
 
-class Curve(NamedTuple):
-    """The bound after each epoch, as the points of an SVG drawing."""
+def report_contents(
+    context: Context, margins: Margins | None, search: Any, title: str | None, *, served: bool = False
+) -> dict[str, Any]:
+    """Return the variables of the report template; a served page leaves searching to the server."""
+    model = context.model
+    # Coherence compares features, so there must be two of them.
+    has_quality = context.X is not None and context.is_fitted_data and model.n_features_in_ > 1
+    quality = summarize(model, context.X) if has_quality else None
+    rows = [] if margins is None else representative_rows(context, margins)
+    choice, labels = describe_choice(search), label_table(context)
+    clusters = cluster_cards(context, quality)
+    on_page = {row.number for row in rows}
+    return {
+        "title": heading(title),
+        "served": served,
+        "model": model,
+        "summary": summary_sentences(context, margins, choice, labels),
+        "checks": fit_checks(model, quality),
+        "counts": describe_counts(context),
+        "clusters": clusters,
+        "topics": topic_cards(context, quality),
+        "rows": rows,
+        "n_rows": context.n_rows,
+        "labels": labels,
+        "curve": bound_curve(model),
+        "choice": choice,
+        **provenance(model),
+        "data": {
+            "rows": [] if served else searchable_rows(context, margins, on_page),
+            "topics": {cluster.number: cluster.topics for cluster in clusters},
+        },
+    }
 
-    points: list[tuple[float, float]]
-    y_ticks: list[tuple[float, str]]
-    x_ticks: list[tuple[float, str]]
-    table: list[tuple[int, str, str]]  # epoch, bound, increase
+
+def heading(title: str | None) -> str:
+    """Return the heading of the page."""
+    return "Clusters of count data" if title is None else clean(title)
+
+
+# --- clusters, topics and labels --------------------------------------------------------------------------------
+
+
+class FeatureShare(NamedTuple):
+    """A feature in a cluster or topic: its share there, and the ratio of that to its share of all counts."""
+
+    name: str
+    share: float
+    lift: float
+
+
+class ClusterCard(NamedTuple):
+    """One cluster."""
+
+    number: int
+    n_rows: int
+    weight: float
+    overdispersion: float
+    certainty: float | None  # mean probability of its rows
+    shares: list[float]  # of each topic
+    topics: list[int]  # that it uses, largest share first
+    features: list[FeatureShare]
+
+
+class TopicCard(NamedTuple):
+    """One topic."""
+
+    number: int
+    weight: float
+    coherence: float | None
+    clusters: list[tuple[int, float]]  # that use it, and its share in each, largest first
+    features: list[FeatureShare]
+
+
+class LabelTable(NamedTuple):
+    """Number of rows of each known label in each cluster."""
+
+    lines: list[tuple[str, int, list[int]]]  # label, its rows, its rows in each cluster
+    rand_index: float
     n_left_out: int
-    size: tuple[int, int, int, int, int] = (WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM)
 
 
-class Choice(NamedTuple):
-    """How the numbers of clusters and topics were chosen."""
+def cluster_cards(context: Context, quality: Summary | None) -> list[ClusterCard]:
+    """Return the clusters, with the features that distinguish each one."""
+    model = context.model
+    profiles = model.cluster_topics_ @ model.components_  # (Q, V)
+    overall = model.weights_ @ profiles  # (V,)
+    sizes = np.bincount(context.clusters, minlength=len(model.weights_))
+    used = used_topics(model)
+    return [
+        ClusterCard(
+            number=q,
+            n_rows=int(sizes[q]),
+            weight=float(model.weights_[q]),
+            overdispersion=float(model.cluster_overdispersion_[q]),
+            certainty=None if quality is None else float(quality.certainty[q]),
+            shares=model.cluster_topics_[q].tolist(),
+            topics=used[q],
+            # Ranked by p log(p / p_all), because lift alone would favor features that occur once.
+            features=_leading_features(context, profile, overall, profile * np.log(_lift(profile, overall))),
+        )
+        for q, profile in enumerate(profiles)
+    ]
 
-    reason: str
-    criterion: str
-    n_clusters: list[int]
-    # For each number of topics, a cell for each number of clusters: nats below the best, and closeness to it from 0 to
-    # 1; None where there is no fit.
-    lines: list[tuple[int, list[list[float] | None]]]
-    best: tuple[int, int]
-    wins: list[tuple[int, int, float]]
+
+def topic_cards(context: Context, quality: Summary | None) -> list[TopicCard]:
+    """Return the topics, with their most probable features."""
+    model = context.model
+    shares, used = model.cluster_topics_, used_topics(model)
+    weights = model.weights_ @ shares  # (K,)
+    overall = weights @ model.components_  # (V,)
+    return [
+        TopicCard(
+            number=k,
+            weight=float(weights[k]),
+            coherence=None if quality is None else float(quality.npmi[k]),
+            clusters=[(int(q), float(shares[q, k])) for q in np.argsort(-shares[:, k]) if k in used[q]],
+            features=_leading_features(context, topic, overall, topic),
+        )
+        for k, topic in enumerate(model.components_)
+    ]
+
+
+def used_topics(model: MMPCA) -> list[list[int]]:
+    """Return the topics that each cluster uses, largest share first; every cluster uses at least one."""
+    shares = model.cluster_topics_
+    least = np.maximum(MIN_SHARE, model.weights_ @ shares - 1e-9)  # (K,); tolerates rounding of equal shares
+    order = np.argsort(-shares, axis=1, kind="stable")
+    used = [[int(k) for k in order[q] if shares[q, k] >= least[k]] for q in range(len(shares))]
+    return [topics or [int(order[q, 0])] for q, topics in enumerate(used)]
+
+
+def label_table(context: Context) -> LabelTable | None:
+    """Return the table of known labels and clusters, largest labels first; None without labels."""
+    if context.labels is None:
+        return None
+    names, codes = np.unique(np.array(context.labels, dtype=object), return_inverse=True)
+    table = np.zeros((len(names), len(context.model.weights_)), dtype=int)
+    np.add.at(table, (codes, context.clusters), 1)
+    totals = table.sum(axis=1)
+    order = np.argsort(-totals, kind="stable")[:MAX_LABELS]
+    lines = [(clean(names[c]), int(totals[c]), table[c].tolist()) for c in order]
+    return LabelTable(lines, float(adjusted_rand_score(codes, context.clusters)), len(names) - len(order))
+
+
+def _lift(profile: Array, overall: Array) -> Array:
+    """Return the lift of each feature, 1 for features that never occur; (V,)."""
+    lift: Array = np.divide(profile, overall, out=np.ones_like(profile), where=(overall > 0) & (profile > 0))
+    return lift
+
+
+def _leading_features(context: Context, profile: Array, overall: Array, score: Array) -> list[FeatureShare]:
+    """Return the features with the highest positive scores; profile, overall, score: (V,)."""
+    top = np.argsort(-score, kind="stable")[:N_FEATURES]
+    lift = _lift(profile, overall)
+    return [
+        FeatureShare(clean(context.feature_name(v)), float(profile[v]), float(lift[v]))
+        for v in top[score[top] > 0].tolist()
+    ]
 
 
 # --- summary and checks -----------------------------------------------------------------------------------------
@@ -165,6 +307,30 @@ def _check_diversity(quality: Summary) -> Check:
 # --- data, choice and history -----------------------------------------------------------------------------------
 
 
+class Curve(NamedTuple):
+    """The bound after each epoch, as the points of an SVG drawing."""
+
+    points: list[tuple[float, float]]
+    y_ticks: list[tuple[float, str]]
+    x_ticks: list[tuple[float, str]]
+    table: list[tuple[int, str, str]]  # epoch, bound, increase
+    n_left_out: int
+    size: tuple[int, int, int, int, int] = (WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM)
+
+
+class Choice(NamedTuple):
+    """How the numbers of clusters and topics were chosen."""
+
+    reason: str
+    criterion: str
+    n_clusters: list[int]
+    # For each number of topics, a cell for each number of clusters: nats below the best, and closeness to it from 0 to
+    # 1; None where there is no fit.
+    lines: list[tuple[int, list[list[float] | None]]]
+    best: tuple[int, int]
+    wins: list[tuple[int, int, float]]
+
+
 def describe_counts(context: Context) -> dict[str, Any] | None:
     """Return facts about the counts, and findings with a remedy each; None without data."""
     if context.X is None:
@@ -190,16 +356,17 @@ def describe_choice(search: MMPCASearch | Mapping[str, ArrayLike] | None) -> Cho
     """Return how a fitted search, or a table of its results, chose the numbers of clusters and topics."""
     if search is None:
         return None
-    results, criterion = _results(search)
+    results, used = getattr(search, "results_", search), getattr(search, "criterion", None)
+    if not isinstance(results, Mapping):
+        raise TypeError(f"search must be a fitted MMPCASearch or its results_, but is a {type(search).__name__}.")
+    criterion, n_clusters, n_topics, behind = shortfall(results, used, name="search")
     table = {name: np.asarray(column) for name, column in results.items()}
-    n_clusters, n_topics, score = table["n_clusters"], table["n_topics"], table[criterion].astype(float)
-    behind = score.max() - score
     best = int(behind.argmin())
     # A few nats decide, yet distant cells are thousands behind; a logarithmic scale shows both.
     closeness = 1 - np.log1p(behind) / (np.log1p(behind).max() or 1.0)
     cells = {(int(q), int(k)): cell for q, k, *cell in zip(n_clusters, n_topics, behind, closeness, strict=True)}
     columns = np.unique(n_clusters).tolist()
-    wins = np.asarray(table.get("wins", np.zeros(len(score))), dtype=float)
+    wins = np.asarray(table.get("wins", np.zeros(len(behind))), dtype=float)
     return Choice(
         reason=reason(table, criterion),
         criterion=criterion,
@@ -208,19 +375,6 @@ def describe_choice(search: MMPCASearch | Mapping[str, ArrayLike] | None) -> Cho
         best=(int(n_clusters[best]), int(n_topics[best])),
         wins=[(int(n_clusters[c]), int(n_topics[c]), float(wins[c])) for c in np.argsort(-wins) if wins[c] > 0],
     )
-
-
-def _results(search: Any) -> tuple[Mapping[str, ArrayLike], str]:
-    """Return the results of a search and the criterion that it used."""
-    if hasattr(search, "results_"):
-        return search.results_, search.criterion
-    if not isinstance(search, Mapping):
-        raise TypeError(f"search must be a fitted MMPCASearch or its results_, but is a {type(search).__name__}.")
-    criterion = "predictive" if "predictive" in search else "icl"
-    missing = {"n_clusters", "n_topics", criterion} - set(search)
-    if missing:
-        raise ValueError(f"search must have a column {sorted(missing)[0]!r}, but has only {sorted(search)}.")
-    return search, criterion
 
 
 def bound_curve(model: MMPCA) -> Curve:
