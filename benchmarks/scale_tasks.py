@@ -45,7 +45,7 @@ def epochs_from_disturbed_labels(model: Any, X: Any) -> list[float]:
     is_drawn = rng.random(len(labels)) < DISTURBED
     labels[is_drawn] = rng.integers(model.n_clusters, size=is_drawn.sum())
     again = MMPCA(
-        model.n_clusters, model.n_topics, topics=model.components_, start=labels, refit_topics=False, n_jobs=1,
+        model.n_clusters, model.n_topics, topics=model.components_, start=labels, n_jobs=1,
         random_state=0,
     )  # fmt: skip
     timer = EpochTimer()

@@ -24,7 +24,7 @@ STEPS = (
     ("Learn topics", "topics/lda.py"),
     ("Choose starts", "model/starts.py"),
     ("Search from each start", "engine/search.py"),
-    ("Refit the topics", "engine/refit.py"),
+    ("Prepare predictions", "model/prediction.py"),
     ("Set fitted attributes", "model/estimator.py"),
     ("Explain rows", "model/explanation.py"),
     ("Write the report", "report/page.py"),

@@ -42,10 +42,13 @@ def of_model(model, X=None):
     found = {
         name: getattr(model, name)
         for name in (
-            "labels_", "bound_", "icl_", "refit_bound_", "bound_history_", "components_", "cluster_topics_", "weights_",
-            "cluster_topic_params_", "overdispersion_", "cluster_overdispersion_",
+            "labels_", "bound_", "icl_", "bound_history_", "components_", "cluster_topics_", "weights_",
+            "cluster_topic_params_", "overdispersion_", "cluster_overdispersion_", "smoothing_",
         )
     }  # fmt: skip
+    if hasattr(model, "refit_bound_"):
+        names = ("refit_bound_", "refit_components_", "refit_cluster_topics_")
+        found |= {name: getattr(model, name) for name in names}
     if X is not None:
         found |= {"predict": model.predict(X), "predict_proba": model.predict_proba(X), "score": model.score(X)}
         found |= {"transform": model.transform(X)}
@@ -145,7 +148,7 @@ FITS = {
     "square roots": fitted(stabilize="sqrt", n_init=2),
     "small prior": fitted(topic_prior=0.5, n_init=2),
     "random topics": fitted(topics="random", n_init=2),
-    "without refit": fitted(refit_topics=False, n_init=2),
+    "with refit": fitted(refit_topics=True, n_init=2),
     "no epochs": fitted(max_epochs=0, n_init=1),
     "given labels": from_labels,
     "many rows": large,

@@ -163,7 +163,7 @@ def test_probabilities_are_those_of_the_model(X, dask_rows, in_memory):
 
 def test_some_rows_of_a_block_are_predicted_in_the_given_order(X, in_memory):
     some = np.array([250, 3, 77, 4])
-    scores = prediction.scores_of(in_memory.components_, in_memory.cluster_topics_, in_memory.weights_)
+    scores = prediction.scores_of(*in_memory.mixture())
     block, expected = as_counts(X), in_memory.predict_proba(X)[some]
     np.testing.assert_array_equal(fitting.predict_rows(block, some, scores, SERIAL), expected.argmax(axis=1))
     np.testing.assert_allclose(fitting.probability_rows(block, some, scores, SERIAL), expected, rtol=1e-12)

@@ -5,15 +5,18 @@ import logging
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import adjusted_rand_score
+from sklearn.metrics import adjusted_rand_score, confusion_matrix
 
 from mmpca import MMPCA, engine
 from mmpca.counts import as_counts, transposition_hint
 from mmpca.engine.bound import cluster_bound, mixture, responsibilities, ve_step
 from mmpca.errors import CountsError
+from mmpca.model.prediction import joint_log_likelihood
 from mmpca.model.rules import RULES
 from mmpca.simulate import paper_design, simulate_mmpca, sparse_topics
+from mmpca.topics.em import SMOOTHING
 
 ALGORITHMS = ("greedy", "exact", "cvem")
 
@@ -47,7 +50,6 @@ def assert_keeps_its_invariants(model, X):
     assert np.isfinite(model.bound_history_).all()
     assert (np.diff(model.bound_history_) >= 0).all()
     assert model.bound_history_[-1] == model.bound_
-    assert model.refit_bound_ >= model.bound_ * (1 + np.sign(-model.bound_) * 1e-13)  # up to rounding
     assert model.icl_ == pytest.approx(icl(model, (X.sum(axis=0) > 0).sum()), rel=1e-14)
     assert model.n_features_in_ == n_features
 
@@ -87,7 +89,7 @@ def test_fit_returns_the_model_and_fit_predict_its_labels(X, model):
 def test_all_fitted_attributes_are_documented(model, attributes_of):
     documented = {
         "labels_", "weights_", "components_", "cluster_topics_", "cluster_topic_params_", "bound_", "icl_",
-        "refit_bound_", "bound_history_", "n_epochs_", "converged_", "n_features_in_",
+        "bound_history_", "n_epochs_", "converged_", "n_features_in_", "smoothing_",
         "starts_", "overdispersion_", "cluster_overdispersion_", "cluster_counts_",
         "topic_prior_", "stabilize_",
     }  # fmt: skip
@@ -95,7 +97,6 @@ def test_all_fitted_attributes_are_documented(model, attributes_of):
     assert all(f"\n    {name} : " in MMPCA.__doc__ for name in documented)
     assert isinstance(model.bound_, float)
     assert isinstance(model.icl_, float)
-    assert isinstance(model.refit_bound_, float)
     assert isinstance(model.n_epochs_, int)
     assert isinstance(model.converged_, bool)
 
@@ -103,62 +104,75 @@ def test_all_fitted_attributes_are_documented(model, attributes_of):
 def test_fitted_attributes_keep_their_invariants(X, model):
     assert_keeps_its_invariants(model, X)
     assert model.n_epochs_ >= 1
-    assert model.refit_bound_ > model.bound_
 
 
 def test_the_bound_is_that_of_the_labels_under_the_topics_of_the_search(data, X, scratch_bound):
-    model = MMPCA(4, 3, topics=data.topics, topic_prior=0.7, n_init=2, random_state=0).fit(X)
-    assert model.bound_ == pytest.approx(scratch_bound(X, model.labels_, beta=data.topics, alpha=0.7), rel=1e-12)
-    refitted = scratch_bound(X, model.labels_, beta=model.components_, alpha=0.7)
+    model = MMPCA(4, 3, topics=data.topics, topic_prior=0.7, refit_topics=True, n_init=2, random_state=0).fit(X)
+    np.testing.assert_allclose(model.components_, data.topics, rtol=1e-15)
+    assert model.bound_ == pytest.approx(scratch_bound(X, model.labels_, beta=model.components_, alpha=0.7), rel=1e-12)
+    refitted = scratch_bound(X, model.labels_, beta=model.refit_components_, alpha=0.7)
     assert model.refit_bound_ == pytest.approx(refitted, rel=1e-9)
+    assert model.refit_bound_ > model.bound_
 
 
-@pytest.mark.parametrize("refit", [False, True])
-def test_the_posterior_of_each_cluster_belongs_to_the_bound(refit, scratch_bound):
+def test_the_posterior_of_each_cluster_belongs_to_the_bound(scratch_bound):
     """Under a prior below one, a cluster has several maxima; the posteriors are those where the search ended."""
     n_other = 0
     for seed in range(6):
         rng = np.random.default_rng(seed)
         topics = sparse_topics(4, 9, 1.0, random_state=rng)
         X = rng.poisson(2, (20, 9)) + 1
-        model = MMPCA(
-            3, 4, topics=topics, topic_prior=0.1, start="random", n_init=1, refit_topics=refit, random_state=seed
-        ).fit(X)
+        model = MMPCA(3, 4, topics=topics, topic_prior=0.1, start="random", n_init=1, random_state=seed).fit(X)
         members = np.equal.outer(np.arange(3), model.labels_)
         sizes = members.sum(axis=1)
         clusters = [
             cluster_bound(m.astype(float), gamma, beta=model.components_, alpha=0.1)
             for m, gamma in zip(members @ X, model.cluster_topic_params_, strict=True)
         ]
-        assert model.refit_bound_ == pytest.approx(sum(clusters) + sizes @ np.log(sizes / 20), rel=1e-9)
+        assert model.bound_ == pytest.approx(sum(clusters) + sizes @ np.log(sizes / 20), rel=1e-9)
         fresh = scratch_bound(X, model.labels_, beta=topics, alpha=0.1)
         n_other += abs(model.bound_ - fresh) > 1e-6 * abs(fresh)
     assert n_other > 0  # otherwise the test would show nothing
 
 
-def test_without_refit_the_topics_of_the_search_are_kept(data, X):
-    model = MMPCA(4, 3, topics=data.topics, refit_topics=False, n_init=1, random_state=0).fit(X)
-    np.testing.assert_allclose(model.components_, data.topics, rtol=1e-15)
-    assert model.refit_bound_ == model.bound_
-    assert_keeps_its_invariants(model, X)
+REFIT = {"refit_components_", "refit_cluster_topics_", "refit_bound_"}
 
 
-def test_refitting_the_topics_changes_neither_labels_nor_bound(data, X, same_fit):
+def test_refitting_the_topics_adds_attributes_and_changes_no_other(X, same_fit, attributes_of):
     fits = [MMPCA(4, 3, refit_topics=refit, n_init=2, random_state=0).fit(X) for refit in (False, True)]
-    changed = ("components_", "cluster_topics_", "cluster_topic_params_", "refit_bound_", "overdispersion_",
-               "cluster_overdispersion_")  # fmt: skip
-    same_fit(*fits, leaving_out=changed)
-    assert not np.array_equal(fits[0].components_, fits[1].components_)
+    same_fit(*fits, leaving_out=tuple(REFIT))
+    assert attributes_of(fits[1]).keys() - attributes_of(fits[0]).keys() == REFIT
+    assert all(f"\n    {name} : " in MMPCA.__doc__ for name in REFIT)
+    assert fits[1].refit_bound_ > fits[1].bound_
+    np.testing.assert_array_equal(fits[0].predict_proba(X), fits[1].predict_proba(X))
+    assert not REFIT & attributes_of(fits[1].set_params(refit_topics=False).fit(X)).keys()
 
 
-def test_refitted_topics_are_those_of_the_m_step_at_their_own_fixed_point(X, model):
+def test_refitted_topics_are_those_of_the_m_step_at_their_own_fixed_point(X):
     """beta_kv is proportional to sum_q M_qv phi_qvk."""
-    members = np.equal.outer(np.arange(4), model.labels_)
+    model = MMPCA(4, 3, refit_topics=True, n_init=3, random_state=0).fit(X)
+    gammas = model.refit_cluster_topics_ * (model.cluster_counts_.sum(axis=1, keepdims=True) + 3)
     expected = np.zeros_like(model.components_)
-    for m, gamma in zip(members @ X, model.cluster_topic_params_, strict=True):
-        expected += m * responsibilities(model.components_, gamma).T
+    for m, gamma in zip(model.cluster_counts_, gammas, strict=True):
+        expected += m * responsibilities(model.refit_components_, gamma).T
     expected /= expected.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(model.components_, expected, atol=5e-4)
+    np.testing.assert_allclose(model.refit_components_, expected, atol=5e-4)
+
+
+@pytest.mark.parametrize(("n_samples", "noise"), [(100, 0.0), (200, 0.2)])
+def test_new_rows_are_predicted_nearly_as_well_as_by_the_truth(n_samples, noise):
+    found, best = [], []
+    for seed in range(3):
+        data = paper_design(n_samples=n_samples + 1000, noise=noise, random_state=seed)
+        model = MMPCA(6, 4, random_state=seed).fit(data.X[:n_samples])
+        new, labels = data.X[n_samples:], data.labels[n_samples:]
+        theta = (1 - noise) * data.cluster_topics + noise / 4
+        truth = joint_log_likelihood(as_counts(new), data.topics, theta, data.weights).argmax(axis=1)
+        # Clusters are numbered at random.
+        names = linear_sum_assignment(-confusion_matrix(model.labels_, data.labels[:n_samples]))[1]
+        found.append((names[model.predict(new)] == labels).mean())
+        best.append((truth == labels).mean())
+    assert np.mean(found) >= 0.97 * np.mean(best)
 
 
 # --- no epochs: the start evaluated -----------------------------------------------------------------------------
@@ -366,13 +380,13 @@ def test_one_cluster_holds_all_rows_and_pays_nothing_for_the_choice(data, X, scr
 def test_one_topic_equals_the_column_shares_and_makes_one_cluster_as_large_as_possible(X):
     """With one topic, rows say nothing about clusters: only the term of the sizes is left to maximize."""
     model = MMPCA(4, 1, n_init=2, random_state=0).fit(X)
-    shares = X.sum(axis=0) / X.sum()
+    shares = (X.sum(axis=0) + SMOOTHING) / (X + SMOOTHING / 80).sum()
     np.testing.assert_allclose(model.components_, shares[None], rtol=1e-9)
     np.testing.assert_array_equal(model.cluster_topics_, np.ones((4, 1)))
     assert sorted(np.bincount(model.labels_)) == [1, 1, 1, 77]
     sizes = np.array([1, 1, 1, 77])
     expected = X.sum(axis=0) @ np.log(shares) + sizes @ np.log(sizes / 80)
-    assert model.refit_bound_ == pytest.approx(expected, rel=1e-12)
+    assert model.bound_ == pytest.approx(expected, rel=1e-12)
     assert_keeps_its_invariants(model, X)
 
 
@@ -474,7 +488,7 @@ def test_degenerate_data_are_fitted(case, algorithm):
     X, n_clusters, n_topics = DEGENERATE[case]
     model = MMPCA(n_clusters, n_topics, algorithm=algorithm, n_init=3, random_state=0).fit(X)
     assert (np.bincount(model.labels_, minlength=n_clusters) > 0).all()
-    assert np.isfinite([model.bound_, model.refit_bound_, model.icl_]).all()
+    assert np.isfinite([model.bound_, model.icl_]).all()
     np.testing.assert_allclose(model.components_.sum(axis=1), 1)
     np.testing.assert_allclose(model.cluster_topics_.sum(axis=1), 1)
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
@@ -500,18 +514,17 @@ def test_a_feature_that_never_occurs_has_probability_zero_and_changes_nothing(da
     assert_keeps_its_invariants(model, with_empty)
     np.testing.assert_array_equal(model.labels_, without.labels_)
     assert model.n_epochs_ == without.n_epochs_
-    for name in ("bound_", "icl_", "bound_history_", "refit_bound_"):  # up to the order of sums
+    for name in ("bound_", "icl_", "bound_history_"):  # up to the order of sums
         np.testing.assert_allclose(getattr(model, name), getattr(without, name), rtol=1e-13)
     np.testing.assert_allclose(model.cluster_topics_, without.cluster_topics_, rtol=1e-9)
     np.testing.assert_allclose(np.delete(model.components_, 7, axis=1), without.components_, rtol=1e-9)
 
 
 @pytest.mark.parametrize("topics", ["lda", "random"])
-@pytest.mark.parametrize("refit", [False, True])
 @pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
-def test_counts_of_a_feature_that_never_occurred_are_no_evidence_for_a_cluster(X, topics, refit):
+def test_counts_of_a_feature_that_never_occurred_are_no_evidence_for_a_cluster(X, topics):
     with_empty = np.insert(X, 7, 0, axis=1)
-    model = MMPCA(4, 3, topics=topics, refit_topics=refit, n_init=1, random_state=0).fit(with_empty)
+    model = MMPCA(4, 3, topics=topics, n_init=1, random_state=0).fit(with_empty)
     assert (model.components_[:, 7] == 0).all()
     assert model.icl_ == pytest.approx(icl(model, 25), rel=1e-14)
     new = with_empty.copy()
@@ -527,7 +540,7 @@ def test_counts_of_a_feature_that_never_occurred_are_no_evidence_for_a_cluster(X
 
 @pytest.mark.parametrize("options", [
     {}, {"n_jobs": 2}, {"n_init": "auto"}, {"algorithm": "exact"}, {"algorithm": "cvem"}, {"algorithm": "vbem"},
-    {"topics": "random"}, {"refit_topics": False}, {"start": "random"}, {"max_epochs": 0},
+    {"topics": "random"}, {"refit_topics": True}, {"start": "random"}, {"max_epochs": 0},
     {"start": np.arange(80) % 4},
 ])  # fmt: skip
 def test_every_fit_reports_its_stages_and_does_not_depend_on_being_watched(X, options, same_fit):
@@ -540,7 +553,7 @@ def test_every_fit_reports_its_stages_and_does_not_depend_on_being_watched(X, op
         expected.remove("topics")
     if "start" in options:
         expected.remove("shares")
-    if not options.get("refit_topics", True) or options.get("algorithm") == "vbem":
+    if "refit_topics" not in options:
         expected.remove("refit")
     assert list(dict.fromkeys(report.stage for report in reports)) == expected
     assert (reports[-1].share, reports[-1].seconds_left) == (1.0, 0.0)
@@ -590,7 +603,7 @@ def test_verbose_logs_each_start_and_then_each_epoch_and_does_not_change_the_fit
 
 def test_clusters_merge_down_to_one_from_the_bound_of_the_model(X, model, scratch_bound):
     path = model.merge_path()
-    assert path.bounds[-1] == pytest.approx(model.refit_bound_, rel=1e-9)
+    assert path.bounds[-1] == pytest.approx(model.bound_, rel=1e-9)
     for n in (1, 2, 3):
         labels = path.groups(n)[model.labels_]
         assert path.bounds[n - 1] == pytest.approx(scratch_bound(X, labels, beta=model.components_), rel=1e-9)

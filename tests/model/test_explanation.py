@@ -19,7 +19,7 @@ def fixed(profiles, weights, *, names=None):
     model.n_features_in_ = n_features
     model.components_, model.cluster_topics_ = profiles, np.eye(n_clusters)
     model.weights_, model.overdispersion_ = np.asarray(weights), 1.0
-    model.topic_prior_, model.stabilize_ = 1.0, None
+    model.topic_prior_, model.stabilize_, model.smoothing_ = 1.0, None, 0.0
     model.labels_, model.cluster_counts_ = np.arange(n_clusters, dtype=np.int32), np.round(40 * profiles)
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
@@ -107,6 +107,9 @@ def test_given_labels_are_explained(model, X):
 
 
 def test_fitted_rows_are_explained_in_their_cluster_and_new_rows_in_the_predicted_one(model, X):
+    labels = model.labels_.copy()
+    labels[:5] = (labels[:5] + 1) % 4
+    model = MMPCA(4, 3, topics=model.components_, start=labels, max_epochs=0).fit(X)
     assert (model.labels_ != model.predict(X)).any()
     assert [why.cluster for why in model.explain(X)] == model.labels_.tolist()
     assert [why.cluster for why in model.explain(X[:79])] == model.predict(X[:79]).tolist()
@@ -234,7 +237,7 @@ def joined(model, x, q):
 def test_the_gain_of_a_fitted_row_is_the_difference_of_two_bounds_computed_from_scratch(X, prior):
     model = MMPCA(4, 3, n_init=1, topic_prior=prior, random_state=0).fit(X)
     before = bound_of(model, *sums(X, model.labels_, 4))
-    assert before == pytest.approx(model.refit_bound_, rel=1e-10)
+    assert before == pytest.approx(model.bound_, rel=1e-10)
     for why in model.explain(X, [28, 3, 79]):
         assert why.is_fitted
         for other in why.alternatives:
@@ -245,22 +248,22 @@ def test_the_gain_of_a_fitted_row_is_the_difference_of_two_bounds_computed_from_
 def test_the_contribution_of_a_fitted_row_is_the_loss_of_the_bound_without_it(model, X):
     (why,) = model.explain(X, [11])
     without = bound_of(model, *sums(np.delete(X, 11, axis=0), np.delete(model.labels_, 11), 4))
-    assert why.contribution == pytest.approx(model.refit_bound_ - without, abs=1e-7)
+    assert why.contribution == pytest.approx(model.bound_ - without, abs=1e-7)
 
 
 def test_adding_a_new_row_changes_the_bound_by_its_contribution_and_gains(model, new):
     for why, x in zip(model.explain(new, range(5)), new, strict=True):
         assert not why.is_fitted
-        assert why.contribution == pytest.approx(joined(model, x, why.cluster) - model.refit_bound_, abs=1e-7)
+        assert why.contribution == pytest.approx(joined(model, x, why.cluster) - model.bound_, abs=1e-7)
         for other in why.alternatives:
-            change = joined(model, x, other.cluster) - model.refit_bound_
+            change = joined(model, x, other.cluster) - model.bound_
             assert why.contribution + other.gain == pytest.approx(change, abs=1e-7)
 
 
 def test_gains_refer_to_the_explained_cluster(model, new):
     q = int(model.explain(new, [0])[0].alternatives[-1].cluster)
     (why,) = model.explain(new[:1], [0], labels=[q])
-    assert why.contribution == pytest.approx(joined(model, new[0], q) - model.refit_bound_, abs=1e-7)
+    assert why.contribution == pytest.approx(joined(model, new[0], q) - model.bound_, abs=1e-7)
     assert max(other.gain for other in why.alternatives) > 0
 
 
@@ -285,14 +288,14 @@ def test_the_first_order_is_the_derivative_of_the_bound(model, X):
     logs = [np.log(mixture(model.components_, gamma)) for gamma in gammas]
     for part in why.evidence_for + why.evidence_against:
         slope = part.occurrences * (logs[0] - logs[1])[part.feature]
-        assert part.first_order == pytest.approx(slope, rel=1e-7, abs=1e-7)  # gamma itself is less exact than J
+        assert part.first_order == pytest.approx(slope, rel=1e-6, abs=1e-6)  # gamma itself is less exact than J
 
 
 def test_the_remainder_vanishes_faster_than_the_row(model, X):
     def remainder(n_copies):
         # Clusters grow by copies of their rows, while the row stays the same.
-        many = MMPCA(4, 3, topics=model.components_, start=np.tile(model.labels_, n_copies), max_epochs=0,
-                     refit_topics=False).fit(np.tile(X, (n_copies, 1)))  # fmt: skip
+        many = MMPCA(4, 3, topics=model.components_, start=np.tile(model.labels_, n_copies), max_epochs=0).fit(
+                     np.tile(X, (n_copies, 1)))  # fmt: skip
         return abs(many.explain(X[:1], [0])[0].bound_margin.remainder)
 
     assert remainder(40) < 0.2 * remainder(4)
@@ -313,7 +316,7 @@ def test_fitted_rows_are_recognized_among_empty_rows(model, X):
     empty, first, *_ = model.explain(padded, [0, 1])
     assert (empty.is_fitted, first.is_fitted) == (False, True)
     assert first._replace(row=0) == model.explain(X, [0])[0]
-    assert empty.contribution == pytest.approx(joined(model, 0, empty.cluster) - model.refit_bound_, abs=1e-7)
+    assert empty.contribution == pytest.approx(joined(model, 0, empty.cluster) - model.bound_, abs=1e-7)
 
 
 @pytest.mark.parametrize("change", [lambda X: X[::-1], lambda X: X[:79], lambda X: X + (np.arange(25) == 3)])
@@ -327,7 +330,7 @@ def test_fitted_rows_are_recognized_with_square_roots(X):
     roots = np.round(np.sqrt(9 * X))
     after = bound_of(model, *sums(roots, with_label(model.labels_, 4, why.runner_up), 3))
     assert why.is_fitted
-    assert why.bound_margin.total == pytest.approx(model.refit_bound_ - after, abs=1e-7)
+    assert why.bound_margin.total == pytest.approx(model.bound_ - after, abs=1e-7)
 
 
 # --- special cases of gains -------------------------------------------------------------------------------------

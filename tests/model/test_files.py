@@ -39,7 +39,7 @@ def models(X, model):
         warnings.simplefilter("ignore")
         return {
             "plain": model,
-            "given": MMPCA(4, 3, **given, refit_topics=False, random_state=0).fit(X),
+            "given": MMPCA(4, 3, **given, refit_topics=True, random_state=0).fit(X),
             "names": MMPCA(4, 3, n_init=1, random_state=0, n_jobs=2).fit(frame),
             "sqrt": MMPCA(np.int64(3), 2, n_init=1, stabilize="sqrt", random_state=0).fit(X),
             "vbem": MMPCA(4, 3, n_init=1, algorithm="vbem", random_state=0).fit(X),
@@ -115,6 +115,7 @@ def test_a_file_from_the_first_release_is_read():
     assert file.text == {"vocabulary": names}
     assert file.model.bound_ == -890.8493140032992
     assert file.model.predict(new).tolist() == [1, 0]
+    np.testing.assert_array_equal(file.model.refit_components_, file.model.components_)
 
 
 def test_a_random_generator_is_not_kept(X, path):

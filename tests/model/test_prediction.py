@@ -17,7 +17,16 @@ from mmpca import MMPCA
 from mmpca.counts import as_counts
 from mmpca.engine.bound import ve_step
 from mmpca.errors import CountsError
-from mmpca.model.prediction import align_features, joint_in_blocks, joint_log_likelihood, note_on_positions, scores_of
+from mmpca.model.prediction import (
+    SMOOTHINGS,
+    align_features,
+    choose_smoothing,
+    joint_in_blocks,
+    joint_log_likelihood,
+    note_on_positions,
+    scores_of,
+    smoothed_topics,
+)
 from mmpca.simulate import paper_design, simulate_mmpca
 
 
@@ -30,13 +39,21 @@ def new_rows(data):
 
 
 def brute_force_joint(model, X):
-    """Return log pi_q + sum_v x_iv log (theta_q beta)_v, term by term."""
+    """Return log pi_q + sum_v x_iv log (theta_q beta)_v, term by term, with smoothed topics."""
+    n_tokens = [sum(model.cluster_counts_[q].sum() * theta[k] for q, theta in enumerate(model.cluster_topics_))
+                for k in range(model.n_topics)]  # fmt: skip
+    n_present = (model.cluster_counts_.sum(axis=0) > 0).sum()
     joint = np.empty((len(X), model.n_clusters))
     for i, x in enumerate(X):
         for q, theta in enumerate(model.cluster_topics_):
             joint[i, q] = np.log(model.weights_[q])
             for v in np.flatnonzero(x):
-                profile = sum(theta[k] * model.components_[k, v] for k in range(model.n_topics))
+                profile = sum(
+                    theta[k]
+                    * (n_tokens[k] * model.components_[k, v] + model.smoothing_)
+                    / (n_tokens[k] + model.smoothing_ * n_present)
+                    for k in range(model.n_topics)
+                )
                 joint[i, q] += x[v] * np.log(profile)
     return joint
 
@@ -105,6 +122,52 @@ def test_a_model_with_two_features_of_one_name_cannot_be_matched():
         align_features(sparse.csr_array([[1]]), ["a"], ["a", "a"])
 
 
+# --- smoothing --------------------------------------------------------------------------------------------------
+
+
+def score_without_each_row(X, labels, topics, cluster_topics, smoothing):
+    """Return the log-likelihood of all rows under topics from which each is taken out, token by token."""
+    totals = sum(X[i].sum() * cluster_topics[labels[i]] for i in range(len(X)))  # (K,)
+    score = 0.0
+    for x, theta in zip(X, cluster_topics[labels], strict=True):
+        phi = theta[:, None] * topics / (theta @ topics)  # (K, V)
+        counts = np.maximum(totals[:, None] * topics - x * phi, 0) + smoothing
+        score += x @ np.log(theta @ (counts / (totals - phi @ x + smoothing * X.shape[1])[:, None]))
+    return score
+
+
+def test_the_smoothing_is_the_one_under_which_rows_left_out_are_most_probable():
+    rng = np.random.default_rng(0)
+    topics, theta = rng.dirichlet(np.full(60, 0.1), 3) * 0.9 + 0.1 / 60, rng.dirichlet(np.ones(3), 4)
+    chosen = set()
+    for n_rows in (12, 40, 400):
+        labels = (np.arange(n_rows) % 4).astype(np.int32)
+        X = np.stack([rng.multinomial(30, theta[q] @ topics) for q in labels])
+        X[0] += 1  # every feature occurs
+        # Topics as a fit of these rows would have them.
+        fitted = topics * 0.5 + 0.5 * X[: len(X) // 3].sum(axis=0) / X[: len(X) // 3].sum()
+        counts = np.stack([X[labels == q].sum(axis=0) for q in range(4)])
+        scores = [score_without_each_row(X, labels, fitted, theta, smoothing) for smoothing in SMOOTHINGS]
+        expected = SMOOTHINGS[int(np.argmax(scores))]
+        assert choose_smoothing(as_counts(X), labels, fitted, theta, counts) == expected
+        chosen.add(expected)
+    assert len(chosen) > 1  # otherwise a constant would pass
+
+
+def test_smoothing_adds_counts_to_features_that_occur(model):
+    features = (model.components_, model.cluster_topics_, model.cluster_counts_)
+    assert smoothed_topics(*features, 0.0) is model.components_
+    smoothed = smoothed_topics(*features, 10.0)
+    np.testing.assert_allclose(smoothed.sum(axis=1), 1)
+    n_tokens = model.cluster_counts_.sum(axis=1) @ model.cluster_topics_
+    expected = (n_tokens[:, None] * model.components_ + 10) / (n_tokens + 10 * model.components_.shape[1])[:, None]
+    np.testing.assert_allclose(smoothed, expected, rtol=1e-12)
+
+
+def test_given_topics_are_not_smoothed(model, X):
+    assert MMPCA(4, 3, topics=model.components_, n_init=1, random_state=0).fit(X).smoothing_ == 0
+
+
 # --- clusters ---------------------------------------------------------------------------------------------------
 
 
@@ -157,7 +220,7 @@ def test_predictions_of_a_row_do_not_depend_on_other_rows(model, new_rows):
 
 
 def test_rows_are_scored_in_blocks_that_cover_them_all(model, new_rows):
-    scores = scores_of(model.components_, model.cluster_topics_, model.weights_)
+    scores = scores_of(*model.mixture())
     blocks = list(joint_in_blocks(as_counts(new_rows), scores, block_size=7))
     assert [len(joint) for _, joint in blocks] == [7, 7, 7, 7, 7, 5]
     joint = np.empty((40, 4))
@@ -190,8 +253,7 @@ def test_probabilities_of_all_possible_rows_sum_to_one(unseen, length):
 
 def test_a_score_without_unseen_features_is_the_plain_likelihood(model, new_rows):
     assert (model.components_ > 0).any(axis=0).all()
-    parameters = model.components_, model.cluster_topics_, model.weights_
-    joint = joint_log_likelihood(as_counts(new_rows), *parameters)
+    joint = joint_log_likelihood(as_counts(new_rows), *model.mixture())
     assert model.score(new_rows) == np.mean(logsumexp(joint, axis=1))
 
 

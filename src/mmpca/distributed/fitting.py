@@ -191,7 +191,7 @@ def check_features(model: MMPCA, backend: RowBackend) -> None:
 
 def score_rows(call: Callable[..., Any], model: MMPCA, backend: RowBackend, *aligned: NDArray[Any]) -> Any:
     """Return the results of one of the functions below for all rows; `own_rows` takes the labels as well, (N,)."""
-    scores = prediction.scores_of(model.components_, model.cluster_topics_, model.weights_)
+    scores = prediction.scores_of(*model.mixture())
     return map_rows(backend, call, np.arange(backend.n_rows), *aligned, shared=[scores])
 
 

@@ -68,9 +68,10 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     tol : float, default=1e-10
         A move must raise the bound by more than this share of its magnitude. With "vbem", this applies to a whole
         epoch, with a share of at least 1e-7.
-    refit_topics : bool, default=True
-        Re-estimate topics and topic shares on the final clusters, with the labels held fixed. "vbem" has already done
-        so.
+    refit_topics : bool, default=False
+        Also re-estimate topics and topic shares on the final clusters, with the labels held fixed: the last step of the
+        paper, kept in `refit_components_` and `refit_cluster_topics_`. It describes the fitted rows better and new rows
+        worse (docs/topics.md), so predictions do not use it. "vbem" updates its topics anyway and ignores this.
     n_jobs : int or None, default=None
         Number of threads, shared first between the starts and then between the rows of a block; -1 uses all cores. The
         result does not depend on it.
@@ -88,19 +89,26 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     cluster_counts_ : ndarray of shape (n_clusters, n_features)
         Sums of the rows of each cluster; of their square roots with ``stabilize="sqrt"``.
     components_ : ndarray of shape (n_topics, n_features)
-        Topics (beta), re-estimated with `refit_topics`. Features that never occur have probability zero, unless given
-        `topics` say otherwise and are not re-estimated.
+        Topics (beta): those of the search, or of the soft assignments with "vbem". Features that never occur have
+        probability zero, unless given `topics` say otherwise.
     cluster_topics_ : ndarray of shape (n_clusters, n_topics)
         Expected topic shares of each cluster (theta).
     cluster_topic_params_ : ndarray of shape (n_clusters, n_topics)
         Parameters of their Dirichlet posteriors (gamma).
+    smoothing_ : float
+        Counts that predictions add to each feature of each topic, so that a feature found in few rows does not decide
+        about new ones; chosen by leaving each fitted row out in turn. 0 for `topics` that are given or drawn at random.
     bound_ : float
-        Bound of the labels under the topics used by the search. With "vbem", the bound of the soft assignments, which
+        Bound of the labels under `components_`. With "vbem", the bound of the soft assignments, which
         is not comparable with that of labels.
     icl_ : float
         The paper's criterion for choosing n_clusters and n_topics, larger is better; it belongs to `bound_`.
+    refit_components_ : ndarray of shape (n_topics, n_features)
+        Topics re-estimated on the final clusters; only with `refit_topics`.
+    refit_cluster_topics_ : ndarray of shape (n_clusters, n_topics)
+        Topic shares of the clusters that belong to them; only with `refit_topics`.
     refit_bound_ : float
-        Bound under `components_`; equal to `bound_` without `refit_topics`.
+        Bound under both, at least `bound_`; only with `refit_topics`.
     bound_history_ : ndarray of shape (n_epochs_ + 1,)
         Bound at the best start, then after each of its epochs; it never decreases.
     n_epochs_ : int
@@ -148,8 +156,11 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     components_: Array
     cluster_topics_: Array
     cluster_topic_params_: Array
+    smoothing_: float
     bound_: float
     icl_: float
+    refit_components_: Array
+    refit_cluster_topics_: Array
     refit_bound_: float
     bound_history_: Array
     n_epochs_: int
@@ -174,7 +185,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         stabilize: str | None = None,
         max_epochs: int = 200,
         tol: float = 1e-10,
-        refit_topics: bool = True,
+        refit_topics: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
@@ -298,18 +309,25 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             )
             # Bounds of starts on a sample are not comparable with the bound of all rows, which comes last.
             best = best_of([outcome for outcome in outcomes if len(outcome.labels) == backend.n_rows])
-            # Refit: topics and topic shares that maximize the bound under these labels.
             counts = backend.map_reduce(group_sums, every, best.labels, shared=(self.n_clusters,))  # (Q, V)
-            components, gamma, refit_bound = self._refit(best, counts, threads, monitor)
-            # Fit of the model: the variance within clusters, compared with what the model expects.
+            # Predictions: topics that the search has learned are smoothed for new rows.
+            smoothing = 0.0
+            if (isinstance(self.topics, str) and self.topics == "lda") or self.algorithm == "vbem":
+                some = np.linspace(0, backend.n_rows - 1, min(backend.n_rows, prediction.SMOOTHING_ROWS)).astype(int)
+                found = (best.labels[some], best.beta, best.gamma / best.gamma.sum(axis=1, keepdims=True), counts)
+                smoothing = prediction.choose_smoothing(backend.take(some), *found)
+            # Refit, if asked for: topics and topic shares that maximize the bound under these labels.
+            refit = self._refit(best, counts, threads, monitor)
+            # Fit of the model: the variance of rows around the mean profile of their cluster, against what it expects.
             monitor.begin("dispersion", "measuring overdispersion")
-            theta = gamma / gamma.sum(axis=1, keepdims=True)
-            dispersion = overdispersion(backend, best.labels, topics=components, cluster_topics=theta)
+            profiles = counts / counts.sum(axis=1, keepdims=True)
+            dispersion = overdispersion(backend, best.labels, topics=profiles, cluster_topics=np.eye(self.n_clusters))
         # Only now does the model change: an error above leaves an earlier fit as it was.
-        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
-        self.__dict__.update(attributes)
-        self.components_, self.cluster_topic_params_, self.cluster_topics_ = components, gamma, theta
-        self.cluster_counts_, self.refit_bound_ = counts, refit_bound
+        for name in ("feature_names_in_", "refit_components_", "refit_cluster_topics_", "refit_bound_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        self.__dict__.update({**attributes, **refit})
+        self.components_, self.cluster_topic_params_, self.cluster_counts_ = best.beta, best.gamma, counts
+        self.cluster_topics_, self.smoothing_ = best.gamma / best.gamma.sum(axis=1, keepdims=True), smoothing
         self.overdispersion_, self.cluster_overdispersion_ = dispersion
         self._set_search_results(best, outcomes)
         monitor.end()
@@ -349,18 +367,22 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             saved.save_topics(beta)
         return beta
 
-    def _refit(self, best: Outcome, counts: Array, threads: Threads, monitor: Monitor) -> tuple[Array, Array, float]:
-        """Return topics, gamma and their bound, re-estimated on the final clusters unless `refit_topics` is False."""
+    def _refit(self, best: Outcome, counts: Array, threads: Threads, monitor: Monitor) -> dict[str, Any]:
+        """Return the attributes of the last step of the paper; none unless `refit_topics` asks for it."""
         if not self.refit_topics or self.algorithm == "vbem":
-            return best.beta, best.gamma, best.bound
+            return {}
         sizes = np.bincount(best.labels, minlength=len(counts))
         state = engine.from_sums(counts, sizes, beta=best.beta, alpha=float(self.topic_prior), gamma=best.gamma)
         try:
             components, gamma, bound = engine.refit_topics(state, threads=threads, monitor=monitor)
         except KeyboardInterrupt:  # keep what the search has found
             monitor.stop()
-            return best.beta, best.gamma, best.bound
-        return components, gamma, max(bound, best.bound)  # rounding
+            components, gamma, bound = best.beta, best.gamma, best.bound
+        return {
+            "refit_components_": components,
+            "refit_cluster_topics_": gamma / gamma.sum(axis=1, keepdims=True),
+            "refit_bound_": max(bound, best.bound),  # rounding
+        }
 
     def _set_search_results(self, best: Outcome, outcomes: list[Outcome]) -> None:
         """Set the fitted attributes that describe the search."""
@@ -419,8 +441,9 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     def predict(self, X: Any) -> NDArray[np.int32]:
         """Return the most probable cluster of each row.
 
-        Rows are scored with `components_`, `cluster_topics_` and `weights_`. A borderline fitted row may be predicted
-        to belong to another cluster than its label says, because during fitting it pulled its cluster toward itself.
+        Rows are scored with the topics `components_`, smoothed by `smoothing_`, with `cluster_topics_` and `weights_`.
+        A borderline fitted row may be predicted to belong to another cluster than its label says, because during
+        fitting it pulled its cluster toward itself.
 
         Parameters
         ----------
@@ -477,7 +500,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         """
         check_is_fitted(self)
         rows = self._counts(X, reset=False)
-        joint = prediction.joint_log_likelihood(rows, self.components_, self.cluster_topics_, self.weights_)
+        joint = prediction.joint_log_likelihood(rows, *self.mixture())
         return prediction.mean_log_likelihood(rows, joint, self.components_, float(self.cluster_counts_.sum()))
 
     def transform(self, X: Any) -> Array:
@@ -499,7 +522,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     def merge_path(self) -> engine.MergePath:
         """Merge the clusters pairwise down to one, at each step the two whose merge lowers the bound least.
 
-        The topics `components_` are held fixed. The bound at the full number of clusters is `refit_bound_`, except with
+        The topics `components_` are held fixed. The bound at the full number of clusters is `bound_`, except with
         "vbem", which has a different kind of bound.
 
         Returns
@@ -626,7 +649,12 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         """Return the joint log-likelihood of rows and clusters, (N, Q)."""
         check_is_fitted(self)
         rows = self._counts(X, reset=False)
-        return prediction.joint_log_likelihood(rows, self.components_, self.cluster_topics_, self.weights_)
+        return prediction.joint_log_likelihood(rows, *self.mixture())
+
+    def mixture(self) -> tuple[Array, Array, Array]:
+        """Return the parameters that score rows: smoothed topics (K, V), topic shares (Q, K) and weights (Q,)."""
+        found = (self.components_, self.cluster_topics_, self.cluster_counts_)
+        return prediction.smoothed_topics(*found, self.smoothing_), self.cluster_topics_, self.weights_
 
     @property
     def _n_features_out(self) -> int:

@@ -16,7 +16,7 @@ with a constant c that is the same for all q. A fitted row is first taken out of
 exclude it. The gain of cluster r over cluster q is :math:`\Delta_r - \Delta_q`; for a fitted row, it is exactly the
 change of the bound if the row moved. To first order in x, :math:`\max J` changes by :math:`\sum_v x_v C_{qv}` with
 :math:`C_{qv} = \log \sum_k \beta_{kv} e^{\eta_{qk}}`, one term for each feature; the remainder is due to clusters
-adapting to the row. The topics `components_` are held fixed, so gains refer to `refit_bound_`.
+adapting to the row. The topics `components_` are held fixed, so gains refer to `bound_`.
 """
 
 from __future__ import annotations
@@ -264,13 +264,14 @@ def explain(
         raise ValueError(f"n_features must be an integer of at least 0, got {n_features!r}.")
     indices = select_rows(rows, counts.n_rows)
     chosen, fitted = counts.take(indices), fitted_labels(counts, model)[indices]
-    joint = prediction.joint_log_likelihood(chosen, model.components_, model.cluster_topics_, model.weights_)  # (R, Q)
+    topics, cluster_topics, weights = model.mixture()
+    joint = prediction.joint_log_likelihood(chosen, topics, cluster_topics, weights)  # (R, Q)
     if labels is None:
         clusters = np.where(fitted == NOT_FITTED, joint.argmax(axis=1), fitted)
     else:
         clusters = check_labels(labels, counts.n_rows, len(model.weights_))[indices]
     gains = _gains(chosen, fitted, model) if with_gains else None
-    profiles = prediction.log_profiles(model.components_, model.cluster_topics_)  # (Q, V)
+    profiles = prediction.log_profiles(topics, cluster_topics)  # (Q, V)
     explained = []
     for r, (i, cluster) in enumerate(zip(indices.tolist(), clusters.tolist(), strict=True)):
         entries = slice(chosen.indptr[r], chosen.indptr[r + 1])

@@ -33,7 +33,7 @@ from mmpca.store import ZIP_ERRORS, open_regular, parse_array, stored_members, w
 if TYPE_CHECKING:
     from mmpca.model.estimator import MMPCA
 
-FORMAT, SCHEMA = "mmpca model", 1
+FORMAT, SCHEMA = "mmpca model", 2
 MANIFEST = "manifest.json"
 PARAMETER_PREFIX = "parameter-"  # names of arrays that are parameters, not fitted attributes
 MAX_MANIFEST_BYTES = 64 * 2**20  # room for five million feature names
@@ -84,6 +84,11 @@ _ARRAYS = {
     "bound_history_": _ArrayRule("<f8", "E", *_FINITE),
     "cluster_overdispersion_": _ArrayRule("<f8", "Q", _is_variance_ratio, "NaN or finite numbers of at least 0"),
 }
+# Attributes that a model need not have.
+_OPTIONAL_ARRAYS = {
+    "refit_components_": _ArrayRule("<f8", "KV", *_DISTRIBUTIONS),
+    "refit_cluster_topics_": _ArrayRule("<f8", "QK", *_DISTRIBUTIONS),
+}
 # Parameters that were arrays. They may have been replaced after the fit, so their sizes are independent.
 _PARAMETER_ARRAYS = {
     "topics": _ArrayRule("<f8", "kv", *_DISTRIBUTIONS),
@@ -125,7 +130,8 @@ _MANIFEST = {
 _FITTED = {
     "bound_": _NUMBER,
     "icl_": _NUMBER,
-    "refit_bound_": _NUMBER,
+    "refit_bound_": Rule(lambda value: value is None or _is_number(value), "null or a finite number"),
+    "smoothing_": Rule(lambda value: _is_number(value) and value >= 0, "a number of at least 0"),
     "n_epochs_": _COUNT,
     "converged_": _BOOLEAN,
     "n_features_in_": _COUNT,
@@ -195,13 +201,14 @@ def save(model: MMPCA, path: str | os.PathLike[str], *, text: Mapping[str, Any] 
         "versions": {"python": platform.python_version()} | {name: version(name) for name in ("mmpca", *PACKAGES)},
         "class": "MMPCA",
         "parameters": {name: _parameter_as_json(name, value) for name, value in parameters.items()},
-        "fitted": {name: _as_json(attributes[name]) for name in _FITTED},
+        "fitted": {name: _as_json(attributes.get(name)) for name in _FITTED},
         "starts": [{key: _as_json(value) for key, value in start._asdict().items()} for start in model.starts_],
         "feature_names": None if names is None else [str(name) for name in names],
         "output": attributes.get("_sklearn_output_config", {}).get("transform"),
         "text": None if text is None else dict(text),
     }
-    arrays = {name: attributes[name].astype(rule.dtype) for name, rule in _ARRAYS.items()}
+    saved = _ARRAYS | {name: rule for name, rule in _OPTIONAL_ARRAYS.items() if name in attributes}
+    arrays = {name: attributes[name].astype(rule.dtype) for name, rule in saved.items()}
     for name, rule in _PARAMETER_ARRAYS.items():
         if not isinstance(parameters[name], str):
             arrays[PARAMETER_PREFIX + name] = np.asarray(parameters[name]).astype(rule.dtype)
@@ -319,8 +326,19 @@ def read_model(path: str | os.PathLike[str]) -> ModelFile:
     True
     """
     with _errors_about(path):
-        manifest, arrays = _read_archive(path)
+        manifest, arrays = _upgrade(*_read_archive(path))
         return ModelFile(_restore(manifest, arrays), manifest["text"], manifest["versions"])
+
+
+def _upgrade(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arrays]:
+    """Return the contents of an older file in the form of the present schema; they are checked afterwards."""
+    if manifest["schema"] == 1:
+        # These files hold the re-estimated topics alone, and predicted from them.
+        refit = {f"refit_{name}": arrays[name] for name in ("components_", "cluster_topics_") if name in arrays}
+        if isinstance(manifest.get("fitted"), dict):
+            manifest["fitted"]["smoothing_"] = 0.0
+        return manifest | {"schema": 2}, arrays | refit
+    return manifest, arrays
 
 
 def _restore(manifest: Manifest, arrays: Arrays) -> MMPCA:
@@ -330,12 +348,15 @@ def _restore(manifest: Manifest, arrays: Arrays) -> MMPCA:
     _check(manifest, _MANIFEST, MANIFEST)
     left = dict(arrays)
     model = MMPCA(**_restore_parameters(manifest["parameters"], MMPCA().get_params(deep=False), left))
-    if left.keys() != _ARRAYS.keys():
-        raise ModelFileError(f"Arrays are missing or unknown: {_shown(sorted(left.keys() ^ _ARRAYS.keys()))}.")
-    sizes = _check_arrays(left, _ARRAYS)
+    rules = _ARRAYS | {name: rule for name, rule in _OPTIONAL_ARRAYS.items() if name in left}
+    if left.keys() != rules.keys():
+        raise ModelFileError(f"Arrays are missing or unknown: {_shown(sorted(left.keys() ^ rules.keys()))}.")
+    sizes = _check_arrays(left, rules)
     if (left["labels_"] >= sizes["Q"]).any():
         raise ModelFileError(f"labels_ must be below the number of clusters, {sizes['Q']}.")
     fitted = left | _restore_numbers(manifest["fitted"], _FITTED, "fitted")
+    if math.isnan(fitted["refit_bound_"]):
+        del fitted["refit_bound_"]
     for name, found, letter in (
         ("n_clusters", model.n_clusters, "Q"),
         ("n_topics", model.n_topics, "K"),
@@ -488,7 +509,7 @@ def _check_schema(manifest: Manifest) -> None:
         raise ModelFileError(
             f"The file has schema {schema}, but mmpca {version('mmpca')} knows only schema {SCHEMA}. Install {newer}."
         )
-    if schema < SCHEMA:
+    if schema < 1:
         raise ModelFileError(f"The file has schema {schema}, which does not exist.")
 
 

@@ -18,7 +18,10 @@ Array = NDArray[np.float64]
 Names = Sequence[str] | NDArray[Any]
 
 ROWS_AT_ONCE = 20_000  # scored together; the (N, Q) scores of all rows may take more memory than the counts
-SMALLEST = np.nextafter(0.0, 1.0)
+SMALLEST = np.finfo(np.float64).tiny
+SMOOTHINGS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # counts added to each feature of each topic
+SMOOTHING_ROWS = 2000  # which choose among them
+LARGEST_TABLE = 2_000_000  # entries times topics
 BEST = np.dtype([("cluster", np.int32), ("probability", np.float64)])
 
 
@@ -123,6 +126,69 @@ def align_features(X: sparse.csr_array, names: Names, known: Names, *, name: str
         unseen_total=int(unseen.sum()),
         n_missing=len(known) - n_matched,
     )
+
+
+# --- topics for new rows ----------------------------------------------------------------------------------------
+
+# Topics fitted to rows give features that one row alone has, or one topic alone, too extreme probabilities for others.
+# For predictions, every feature that occurs therefore gets b further counts in every topic, where b is the value under
+# which each fitted row is most probable once its own counts are taken out of the topics.
+
+
+def smoothed_topics(topics: Array, cluster_topics: Array, cluster_counts: Array, smoothing: float) -> Array:
+    """Return topics, (K, V), with `smoothing` counts added to every feature that occurs.
+
+    Parameters
+    ----------
+    topics : array of shape (K, V)
+    cluster_topics : array of shape (Q, K)
+    cluster_counts : array of shape (Q, V)
+        Sums of the rows of each cluster; with the shares, they say how many counts each topic stands for.
+    smoothing : float
+        0 returns the topics themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> smoothed_topics(np.array([[0.9, 0.1, 0.0]]), np.ones((1, 1)), np.array([[9.0, 1.0, 0.0]]), 1.0).round(2)
+    array([[0.83, 0.17, 0.  ]])
+    """
+    if smoothing == 0:
+        return topics
+    totals = cluster_counts.sum(axis=1) @ cluster_topics  # expected counts of the topics, (K,)
+    counts = totals[:, None] * topics + float(smoothing) * topics.any(axis=0)
+    smoothed: Array = counts / counts.sum(axis=1, keepdims=True)
+    return smoothed
+
+
+def choose_smoothing(
+    rows: Counts, labels: NDArray[np.int32], topics: Array, cluster_topics: Array, cluster_counts: Array
+) -> float:
+    r"""Return the smoothing of `SMOOTHINGS` under which fitted rows, each taken out of the topics, are most probable.
+
+    Row i of cluster q has contributed about :math:`x_{iv} \phi_{qvk}` of the counts :math:`N_k \beta_{kv}` of topic k,
+    with :math:`\phi_{qvk}` the share of topic k in feature v of its cluster, so without the row the topic is
+
+    .. math:: \beta^{(-i)}_{kv} = \frac{N_k \beta_{kv} - x_{iv} \phi_{qvk} + b}{N_k - \sum_w x_{iw} \phi_{qwk} + b V}
+
+    and the score of b is the log-likelihood of all rows under these topics and the shares of their clusters.
+    """
+    totals, n_present = cluster_counts.sum(axis=1) @ cluster_topics, topics.any(axis=0).sum()
+    beta_rows = np.ascontiguousarray(topics.T)  # (V, K)
+    scores = np.zeros(len(SMOOTHINGS))
+    n_at_once = max(1, LARGEST_TABLE * rows.n_rows // (rows.nnz * len(topics) + 1))
+    for start in range(0, rows.n_rows, n_at_once):
+        X = rows.take(slice(start, start + n_at_once)).to_csr()
+        row, x = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.data[:, None].astype(np.float64)  # (n, 1)
+        theta, beta = cluster_topics[labels[start : start + n_at_once][row]], beta_rows[X.indices]  # (n, K) each
+        own = x * theta * beta / np.maximum((theta * beta).sum(axis=1, keepdims=True), SMALLEST)  # (n, K)
+        sums = np.zeros((X.shape[0], len(topics)))
+        np.add.at(sums, row, own)
+        others, left = np.maximum(totals * beta - own, 0.0), np.maximum(totals - sums, SMALLEST)  # (n, K), (rows, K)
+        for at, smoothing in enumerate(SMOOTHINGS):
+            probability = (theta * (others + smoothing) / (left + smoothing * n_present)[row]).sum(axis=1)
+            scores[at] += float(x[:, 0] @ np.log(np.maximum(probability, SMALLEST)))
+    return SMOOTHINGS[int(scores.argmax())]
 
 
 # --- scores -----------------------------------------------------------------------------------------------------
