@@ -46,6 +46,8 @@ FROZEN_ERROR = 0.01
 FAR_SIDE = 0.3
 LARGE_CHANGE = 0.5  # of the counts of a topic in a cluster, beyond which Newton steps lead astray
 ROW_STEPS = 8  # of the fixed point over the features of a row
+# Topics up to which U_qv is exact; beyond, an upper bound takes time proportional to their number, not its square.
+EXACT_SPREAD_TOPICS = 32
 SECOND_ORDER_SHARE = 0.01  # of a cluster's counts moved before its second-order quantities are recomputed
 
 
@@ -197,38 +199,49 @@ def information_inverse(gamma, scale):
     return joint / (1.0 - joint * sum_scale)
 
 
-@_jit()
+@_jit_sums()
 def invert_positive(matrix):
-    """Replace a symmetric matrix by its inverse, in place, by Cholesky; return False if it is not positive definite."""
+    """Replace a symmetric matrix by its inverse, in place, by Cholesky; return False if it is not positive definite.
+
+    All inner loops run along rows, which are contiguous.
+    """
     n = matrix.shape[0]
-    for j in range(n):
-        for i in range(j, n):
+    row = np.empty(n)
+    for i in range(n):
+        for j in range(i + 1):
             total = matrix[i, j]
             for k in range(j):
                 total -= matrix[i, k] * matrix[j, k]
-            if i == j:
-                if not total > 0.0:
-                    return False
+            if i > j:
+                matrix[i, j] = total / matrix[j, j]
+            elif total > 0.0:
                 matrix[j, j] = math.sqrt(total)
             else:
-                matrix[i, j] = total / matrix[j, j]
-    # The inverse of the factor, in place, column by column.
-    for j in range(n):
-        matrix[j, j] = 1.0 / matrix[j, j]
-        for i in range(j + 1, n):
-            total = 0.0
-            for k in range(j, i):
-                total -= matrix[i, k] * matrix[k, j]
-            matrix[i, j] = total / matrix[i, i]
+                return False
+    # The inverse of the factor, in place, row by row.
     for i in range(n):
-        for j in range(i + 1):
-            total = 0.0
-            for k in range(i, n):
-                total += matrix[k, i] * matrix[k, j]
-            matrix[j, i] = total
+        scale = 1.0 / matrix[i, i]
+        for j in range(i):
+            row[j] = 0.0
+        for k in range(i):
+            factor = scale * matrix[i, k]
+            for j in range(k + 1):
+                row[j] -= factor * matrix[k, j]
+        for j in range(i):
+            matrix[i, j] = row[j]
+        matrix[i, i] = scale
+    # Its transpose times itself: row k is added to the rows up to k, and its place is taken by row k of the product.
+    for k in range(n):
+        for j in range(k + 1):
+            row[j] = matrix[k, j]
+            matrix[k, j] = 0.0
+        for i in range(k + 1):
+            factor = row[i]
+            for j in range(i + 1):
+                matrix[i, j] += factor * row[j]
     for i in range(n):
         for j in range(i):
-            matrix[i, j] = matrix[j, i]
+            matrix[j, i] = matrix[i, j]
     return True
 
 
@@ -398,23 +411,42 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
 
 
 @_inner_sums()
-def spread_column(beta, weight, curvature, mixture, tables, q):
-    """Write U_qv = sqrt(phi_qv' A_q phi_qv) into its column of the tables; equals `bound.spread`."""
+def spread_column(beta, gamma, weight, curvature, coupling, mixture, tables, q):
+    """Write U_qv into its column of the tables; equals `bound.spread`, or `bound.loose_spread` for many topics."""
     n_topics, n_features = beta.shape
     n_clusters = tables.shape[1] // 2
-    factor = np.empty((n_topics, n_topics))
-    for k in range(n_topics):
-        for j in range(k):
-            factor[k, j] = 2.0 * curvature[k, j] * weight[k] * weight[j]
-        factor[k, k] = curvature[k, k] * weight[k] ** 2
+    is_loose = n_topics > EXACT_SPREAD_TOPICS
+    factor = np.empty((1 if is_loose else n_topics, n_topics))
+    diagonal = np.empty(n_topics)
+    constant = 0.0
+    if is_loose:
+        total_gamma = 0.0
+        for k in range(n_topics):
+            total_gamma += gamma[k]
+            diagonal[k] = trigamma(gamma[k]) * weight[k] ** 2
+            factor[0, k] = math.sqrt(max(coupling[k, k], 0.0)) * weight[k]
+        constant = trigamma(total_gamma)
+    else:
+        for k in range(n_topics):
+            for j in range(k):
+                factor[k, j] = 2.0 * curvature[k, j] * weight[k] * weight[j]
+            diagonal[k] = curvature[k, k] * weight[k] ** 2
     inner = np.empty(TILE)
     total = np.empty(TILE)
     for start in range(0, n_features, TILE):
         stop = min(start + TILE, n_features)
         fill(total, 0.0)
+        fill(inner, 0.0)
         for k in range(n_topics):
+            d = diagonal[k]
+            if is_loose:
+                f = factor[0, k]
+                for v in range(start, stop):
+                    inner[v - start] += f * beta[k, v]
+                    total[v - start] += d * beta[k, v] * beta[k, v]
+                continue
             for v in range(start, stop):
-                inner[v - start] = factor[k, k] * beta[k, v]
+                inner[v - start] = d * beta[k, v]
             for j in range(k):
                 f = factor[k, j]
                 for v in range(start, stop):
@@ -422,8 +454,9 @@ def spread_column(beta, weight, curvature, mixture, tables, q):
             for v in range(start, stop):
                 total[v - start] += inner[v - start] * beta[k, v]
         for v in range(start, stop):
-            u = math.sqrt(max(total[v - start], 0.0)) / mixture[v] if mixture[v] > 0.0 else 0.0
-            tables[v, n_clusters + q] = u
+            square = total[v - start] + (inner[v - start] ** 2 if is_loose else 0.0)
+            square = square / mixture[v] ** 2 - constant if mixture[v] > 0.0 else 0.0
+            tables[v, n_clusters + q] = math.sqrt(max(square, 0.0))
 
 
 @_jit()
@@ -472,18 +505,20 @@ def refresh_cluster(state, q, with_tables):
     if clusters.aged[q] > SECOND_ORDER_SHARE * clusters.totals[q] or math.isnan(curvature[0, 0]):
         clusters.aged[q] = 0.0
         is_expandable = topic_curvature(m, beta, topics.alpha, gamma, weight, own_mixture, curvature)
+        coupling = clusters.coupling[q]
         total = 0.0
-        for k in range(gamma.size):
+        for k in range(n_topics):
             total += gamma[k]
-        for k in range(gamma.size):
-            for j in range(gamma.size):
-                clusters.coupling[q, k, j] = curvature[k, j] + trigamma(total)
-            clusters.coupling[q, k, k] -= trigamma(gamma[k])
+        common = trigamma(total)
+        for k in range(n_topics):
+            for j in range(n_topics):
+                coupling[k, j] = curvature[k, j] + common
+            coupling[k, k] -= trigamma(gamma[k])
         if is_expandable:
-            spread_column(topics.beta, weight, curvature, mixture, clusters.tables, q)
+            spread_column(topics.beta, gamma, weight, curvature, coupling, mixture, clusters.tables, q)
         else:  # nothing bounds the second-order term, so no move may be dropped
             curvature[0, 0] = np.nan
-            clusters.coupling[q, 0, 0] = np.nan
+            coupling[0, 0] = np.nan
             for v in range(mixture.size):
                 clusters.tables[v, n_clusters + q] = np.inf
 
