@@ -23,6 +23,7 @@ from mmpca.engine.bound import (
 from mmpca.engine.bound import exact_change as plain_change
 from mmpca.engine.bound import spread as plain_spread
 from mmpca.engine.close_calls import Proposals, Screen
+from mmpca.engine.state import exact_changes
 from mmpca.model.dispersion import plain_deviations
 from mmpca.topics import kernels as topic_kernels
 
@@ -61,9 +62,7 @@ def propose(state, **options):
 
 def exact_change(state, i, q):
     """Return the exact change of one end of a move."""
-    change = np.full(1, np.nan)
-    kernels.exact_changes(state, q, np.array([i]), change)
-    return change[0]
+    return exact_changes(state, q, np.array([i]))[0]
 
 
 # --- compilation --------------------------------------------------------------------------------------------------
@@ -241,9 +240,9 @@ def test_the_exact_change_is_that_of_the_maximum_when_a_row_comes_or_goes(make_p
 @pytest.mark.parametrize(("n_features", "absent"), [(12, 0.0), (80, 0.9)])
 def test_exact_changes_of_many_rows_are_those_of_each_alone(make_problem, n_features, absent):
     state = make_problem(0, n_rows=20, n_features=n_features, max_length=30, absent=absent).build()
-    rows, changes = np.random.default_rng(0).permutation(20), np.empty(20)
+    rows = np.random.default_rng(0).permutation(20)
     for q in range(3):
-        kernels.exact_changes(state, q, rows, changes)
+        changes = exact_changes(state, q, rows)
         np.testing.assert_allclose(changes, [exact_change(state, i, q) for i in rows], rtol=1e-9, atol=1e-9)
 
 

@@ -17,6 +17,7 @@ from mmpca.engine.sweep import SearchOptions, assign, climb
 
 N_SPLITS = 3  # clusters split on trial at a time: those with the largest second-order gain
 SPLIT_EPOCHS = 10
+MOST_MERGES = 32  # pairs of clusters whose loss is computed exactly: those with the smallest upper bounds
 SPLIT_ROWS = 10_000  # rows of a large cluster on which its split is tried; the others follow
 
 
@@ -55,6 +56,7 @@ class MergeSplit:
         self.state, self.tol, self.n_sampled = state, tol, n_sampled
         self.backend = LocalRows(state.rows) if backend is None else backend
         self._beta = self.backend.broadcast(state.topics.beta)
+        self._cuts: dict[int, _Halves] = {}
         self._splits: dict[int, Split] = {}
 
     def improve(self) -> bool:
@@ -89,7 +91,7 @@ class MergeSplit:
         """Return the most promising merges, the smallest loss first."""
         upper = _merge_loss_bounds(self.state)
         pairs = sorted(combinations(range(self.state.n_clusters), 2), key=lambda pair: upper[pair])
-        pairs = pairs[: self.state.n_clusters]
+        pairs = pairs[: min(self.state.n_clusters, MOST_MERGES)]
         losses = self.backend.threads.map(self._merge_loss, pairs)
         return sorted(Merge(loss, pair) for loss, pair in zip(losses, pairs, strict=True))
 
@@ -118,22 +120,29 @@ class MergeSplit:
         return sorted((self._splits[q] for q in promising), key=lambda split: -split.gain)
 
     def _halves(self) -> list[_Halves]:
-        """Cut every cluster where the topic counts of its rows vary most, in the metric of the second-order gain."""
-        state = self.state
+        """Cut every cluster where the topic counts of its rows vary most, in the metric of the second-order gain.
+
+        A cluster that has kept its rows keeps its cut.
+        """
+        state, clusters = self.state, self.state.clusters
         members = [np.flatnonzero(state.labels == q) for q in range(state.n_clusters)]
+        new = [
+            q for q in range(state.n_clusters)
+            if q not in self._cuts or not np.array_equal(self._cuts[q].members, members[q])
+        ]  # fmt: skip
         samples = [
-            rows
-            if len(rows) <= self.n_sampled
-            else np.sort(np.random.default_rng(q).choice(rows, self.n_sampled, replace=False))
-            for q, rows in enumerate(members)
+            members[q]
+            if len(members[q]) <= self.n_sampled
+            else np.sort(np.random.default_rng(q).choice(members[q], self.n_sampled, replace=False))
+            for q in new
         ]
-        clusters = state.clusters
-        tasks = [(rows, self._beta, clusters.gamma[q], clusters.curvature[q]) for q, rows in enumerate(samples)]
-        cuts = self.backend.map(cut, tasks)
-        return [
-            _Halves(promise * (len(rows) / len(sample)) ** 2, rows, sample, is_second)
-            for (promise, is_second), rows, sample in zip(cuts, members, samples, strict=True)
+        tasks = [
+            (rows, self._beta, clusters.gamma[q], clusters.curvature[q]) for q, rows in zip(new, samples, strict=True)
         ]
+        for q, sample, (promise, is_second) in zip(new, samples, self.backend.map(cut, tasks), strict=True):
+            scale = (len(members[q]) / len(sample)) ** 2
+            self._cuts[q] = _Halves(promise * scale, members[q], sample, is_second)
+        return [self._cuts[q] for q in range(state.n_clusters)]
 
     def _is_tried(self, q: int, members: NDArray[np.int64], at_least: float) -> bool:
         """Return True if a cluster with these rows was tried before, and not given up too soon."""

@@ -41,7 +41,9 @@ class Clusters(NamedTuple):
     value: Array  # J(M_q, gamma_q), (Q,)
     curvature: Array  # A_q, (Q, K, K)
     coupling: Array  # A_q - T_q, which overlapping topics add to the curvature, (Q, K, K)
-    # First C_qv, then U_qv = sqrt(phi_qv' A_q phi_qv), (V, 2 Q). One array, because a row's pass over its features
+    diagonal: Array  # trigamma(gamma_q), the diagonal of T_q without its common part, (Q, K)
+    release: Array  # roots of the diagonal of the coupling, (Q, K)
+    # First C_qv, then U_qv >= sqrt(phi_qv' A_q phi_qv), (V, 2 Q). One array, because a row's pass over its features
     # reads both.
     tables: Array
     drift: Array  # s_q(D) of the rows D moved since the last refresh, (Q, K)
@@ -146,6 +148,8 @@ def _blank(rows: Counts, labels: ArrayLike, n_clusters: int, beta: Array, alpha:
         value=np.zeros(n_clusters),
         curvature=np.zeros((n_clusters, n_topics, n_topics)),
         coupling=np.zeros((n_clusters, n_topics, n_topics)),
+        diagonal=np.zeros((n_clusters, n_topics)),
+        release=np.zeros((n_clusters, n_topics)),
         tables=np.zeros((n_features, 2 * n_clusters)),
         drift=np.zeros((n_clusters, n_topics)),
         moved=np.zeros(n_clusters),
@@ -215,11 +219,16 @@ def gain(state: State, i: int, q: int) -> float:
     for stale in (old, q):
         if state.clusters.moved[stale] > 0:
             refresh(state, stale)
-    row, change = np.array([i]), np.empty((2, 1))
-    kernels.exact_changes(state, old, row, change[0])
-    kernels.exact_changes(state, q, row, change[1])
+    change = exact_changes(state, old, np.array([i])) + exact_changes(state, q, np.array([i]))
     leave, join = size_changes(sizes)
-    return float(change.sum() + leave[old] + join[q])
+    return float(change[0] + leave[old] + join[q])
+
+
+def exact_changes(state: State, q: int, rows: NDArray[np.int64]) -> Array:
+    """Return the exact changes of J when rows join cluster q, or leave it if it is their own, (R,)."""
+    changes = np.empty(len(rows))
+    kernels.exact_changes(state, q, rows, changes, np.full(len(rows), -np.inf), kernels.VE_DEFICIT)
+    return changes
 
 
 def joins(state: State) -> tuple[Array, Array]:
@@ -232,9 +241,7 @@ def joins(state: State) -> tuple[Array, Array]:
     is_own = state.labels[:, None] == np.arange(state.n_clusters)
     change = np.empty((n_rows, state.n_clusters))
     for q in range(state.n_clusters):
-        column = np.empty(n_rows)
-        kernels.exact_changes(state, q, np.arange(n_rows), column)
-        change[:, q] = column
+        change[:, q] = exact_changes(state, q, np.arange(n_rows))
     leave, join = size_changes(sizes)
     n_others = sizes.sum() - is_own.any(axis=1)  # (N,)
     from_sizes = np.where(is_own, -leave, join) - (size_terms(n_others + 1) - size_terms(n_others))[:, None]
