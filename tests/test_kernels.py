@@ -186,7 +186,7 @@ def test_a_refresh_without_tables_leaves_them_alone(make_problem):
 
 
 def test_a_small_change_renews_the_first_order_and_many_small_ones_the_second(make_problem):
-    problem = make_problem(0, n_rows=300)
+    problem = make_problem(0, n_rows=300, max_length=10)
     problem.X[:100] = 0
     problem.X[:100, 0] = 1  # a hundred rows of one token
     state = problem.build(np.minimum(np.arange(300) // 100, 2))

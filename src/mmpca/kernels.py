@@ -50,7 +50,7 @@ LARGE_CHANGE = 0.5  # of the counts of a topic in a cluster, beyond which Newton
 ROW_STEPS = 8  # of the fixed point over the features of a row
 # Topics up to which U_qv is exact; beyond, an upper bound takes time proportional to their number, not its square.
 EXACT_SPREAD_TOPICS = 32
-SECOND_ORDER_SHARE = 0.01  # of a cluster's counts moved before its second-order quantities are recomputed
+SECOND_ORDER_SHARE = 0.05  # of a cluster's counts moved before its second-order quantities are recomputed
 
 
 # --- special functions ------------------------------------------------------------------------------------------
@@ -399,9 +399,9 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture, tol, needed):
             deficit = possible_gain(curvature, gap, residual)
         if deficit <= tol and (is_fresh or largest < 1e-6 or last <= tol):
             return 0.0
-        if needed > -np.inf and 0 < iteration < VE_MAX_ITER and deficit < last:
-            if cluster_value(m, alpha, gamma, weight, mixture) + CLEARLY * deficit < needed:
-                return CLEARLY * deficit
+        can_stop = needed > -np.inf and 0 < iteration < VE_MAX_ITER and deficit < last
+        if can_stop and cluster_value(m, alpha, gamma, weight, mixture) + CLEARLY * deficit < needed:
+            return CLEARLY * deficit
         if n_fixed == 0 and (is_guarded or not (deficit < slow * last or deficit <= tol)):
             is_astray = is_fresh and deficit > last and not is_guarded
             is_fresh = not is_astray and topic_curvature(m, beta, alpha, gamma, weight, mixture, curvature)
@@ -650,9 +650,10 @@ def exact_changes(state, q, rows, changes, needed, tol):
     """Write max J at M_q + d (M_q - d for rows of cluster q) minus max J at M_q for each row d into `changes`.
 
     An evaluation stops early when the change is clearly less than `needed` (R,), where it leaves how much larger the
-    change may be; 0 for the others. Cluster q must be fresh; `tol` is the precision in nats, at best `VE_DEFICIT`. Equals `bound.exact_change`. A cluster with few features is evaluated on these and on those
-    of the row alone, in arrays whose size depends on nothing else: the result for a row does not depend on other rows,
-    not even through rounding.
+    change may be; 0 for the others. Cluster q must be fresh; `tol` is the precision in nats, at best `VE_DEFICIT`.
+    Equals `bound.exact_change`. A cluster with few features is evaluated on these and on those of the row alone, in
+    arrays whose size depends on nothing else: the result for a row does not depend on other rows, not even through
+    rounding.
     """
     topics = state.topics
     clusters = state.clusters

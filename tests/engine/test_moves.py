@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mmpca import engine, kernels
+from mmpca import engine
 from mmpca.engine.bound import partition_bound
 from mmpca.engine.state import exact_changes
 

@@ -15,7 +15,7 @@ from mmpca.engine.bound import Array, merge_loss, responsibilities, size_terms
 from mmpca.engine.state import State, bound, build, from_sums, pooled_value, relabel
 from mmpca.engine.sweep import SearchOptions, assign, climb
 
-N_SPLITS = 3  # clusters split on trial at a time: those with the largest second-order gain
+LEAST_SPLITS, SPLIT_SHARE = 3, 0.1  # clusters split on trial at a time: those with the largest second-order gain
 SPLIT_EPOCHS = 10
 MOST_MERGES = 32  # pairs of clusters whose loss is computed exactly: those with the smallest upper bounds
 SPLIT_ROWS = 10_000  # rows of a large cluster on which its split is tried; the others follow
@@ -80,11 +80,12 @@ class MergeSplit:
             labels[labels == freed] = kept
             labels[split.leaving] = freed
             gamma[freed] = gamma[split.cluster]
-        relabel(self.state, labels, gamma, backend=self.backend)
+        changed = np.unique([(split.cluster, *merge.clusters) for merge, split in chosen])
+        relabel(self.state, labels, gamma, backend=self.backend, only=changed)
         if bound(self.state) > before + min_gain:
             return True
         # Under a prior below one, VE-steps from another start end in another maximum.
-        relabel(self.state, *old, backend=self.backend)
+        relabel(self.state, *old, backend=self.backend, only=changed)
         return False
 
     def merges(self) -> list[Merge]:
@@ -106,7 +107,8 @@ class MergeSplit:
         A trial is given up when it can no longer gain `at_least`.
         """
         halves = self._halves()
-        promising = sorted(range(len(halves)), key=lambda q: -halves[q].promise)[:N_SPLITS]
+        n_tried = max(LEAST_SPLITS, int(SPLIT_SHARE * len(halves)))
+        promising = sorted(range(len(halves)), key=lambda q: -halves[q].promise)[:n_tried]
         untried = [q for q in promising if not self._is_tried(q, halves[q].members, at_least)]
         for q in untried:
             self._splits[q] = Split(-np.inf, q, halves[q].members[:0], halves[q].members, at_least)
@@ -114,7 +116,8 @@ class MergeSplit:
         tasks = []
         for q in can_split:
             half, share = halves[q], len(halves[q].sample) / len(halves[q].members)
-            tasks.append((half.sample, half.is_second, self._beta, self.state.topics.alpha, self.tol, share * at_least))
+            alpha, gamma = self.state.topics.alpha, self.state.clusters.gamma[q]
+            tasks.append((half.sample, half.is_second, self._beta, alpha, gamma, self.tol, share * at_least))
         for q, trial in zip(can_split, self.backend.map(climb_halves, tasks), strict=True):
             self._splits[q] = self._extend(q, halves[q], trial, at_least)
         return sorted((self._splits[q] for q in promising), key=lambda split: -split.gain)
@@ -196,7 +199,8 @@ def cut(rows: Counts, beta: Array, gamma: Array, curvature: Array) -> tuple[floa
 
     The cut is across the main axis of the rows' topic counts, in the metric of the curvature A.
     """
-    s = rows.to_csr() @ responsibilities(beta, gamma)  # (n, K)
+    rows, used = _compact(rows)
+    s = rows.to_csr() @ responsibilities(beta[:, used], gamma)  # (n, K)
     deviation = s - s.sum(axis=1, keepdims=True) * (s.sum(axis=0) / s.sum())  # (n, K), sums to zero over the rows
     values, vectors = np.linalg.eigh(np.nan_to_num(curvature))
     points = deviation @ (vectors * np.sqrt(np.maximum(values, 0.0)))  # (n, K)
@@ -210,13 +214,17 @@ def cut(rows: Counts, beta: Array, gamma: Array, curvature: Array) -> tuple[floa
 
 
 def climb_halves(
-    rows: Counts, is_second: NDArray[np.bool_], beta: Array, alpha: float, tol: float, at_least: float
+    rows: Counts, is_second: NDArray[np.bool_], beta: Array, alpha: float, gamma: Array, tol: float, at_least: float
 ) -> tuple[float, Array, NDArray[np.bool_]]:
     """Climb from two halves of some rows; return their gain over one cluster, their sums (2, V) and the second half.
 
-    The climb is given up when it can no longer gain `at_least`.
+    The climb is given up when it can no longer gain `at_least`. VE-steps start from `gamma` (K,) of the one cluster,
+    except under a prior below one, where the path to one of several maxima matters.
     """
-    part = build(rows, is_second, n_clusters=2, beta=beta, alpha=alpha)
+    n_features = rows.n_features
+    rows, used = _compact(rows)
+    near = np.stack([gamma, gamma]) if alpha >= 1 else None
+    part = build(rows, is_second, n_clusters=2, beta=beta[:, used], alpha=alpha, gamma=near)
     # The bound of the part has terms n_q log(n_q / n), exactly what a split adds to the bound of all rows.
     whole, rng = pooled_value(part, [0, 1]), np.random.default_rng(0)
     gains = [bound(part) - whole]
@@ -227,7 +235,16 @@ def climb_halves(
         gains.append(run.bounds[-1] - whole)
         if run.converged or gains[-1] + n_left * (gains[-1] - gains[-2]) < at_least:
             break
-    return gains[-1], part.clusters.counts, part.labels == 1
+    sums = np.zeros((2, n_features))
+    sums[:, used] = part.clusters.counts
+    return gains[-1], sums, part.labels == 1
+
+
+def _compact(rows: Counts) -> tuple[Counts, NDArray[np.int64]]:
+    """Return the rows without the features that they do not have, and the features that are left."""
+    used = np.flatnonzero(rows.column_totals())
+    indices = np.searchsorted(used, rows.indices).astype(np.int32)
+    return rows._replace(indices=indices, n_features=len(used)), used
 
 
 # --- one cluster more or fewer ------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
 
 from mmpca import kernels
-from mmpca.backend import SERIAL, LocalRows, RowBackend, Threads, group_sums
+from mmpca.backend import SERIAL, LocalRows, RowBackend, Rows, Threads, group_sums
 from mmpca.counts import Counts, no_rows
 from mmpca.engine.bound import Array, cluster_bound, expected_log_theta, size_changes, size_terms, ve_step
 
@@ -130,7 +130,7 @@ def from_sums(counts: Array, sizes: ArrayLike, *, beta: Array, alpha: float, gam
     state = _blank(no_rows(counts.shape[1]), np.zeros(0), len(counts), beta, alpha)
     clusters = state.clusters
     clusters.counts[:], clusters.sizes[:], clusters.totals[:] = counts, sizes, counts.sum(axis=1)
-    _refresh_all(state, gamma)
+    _refresh_all(state, gamma, np.arange(len(counts)))
     return state
 
 
@@ -159,29 +159,40 @@ def _blank(rows: Counts, labels: ArrayLike, n_clusters: int, beta: Array, alpha:
     return State(rows, np.array(labels, dtype=np.int32), topics, clusters)
 
 
-def relabel(state: State, labels: ArrayLike, gamma: Array | None = None, *, backend: RowBackend | None = None) -> None:
+def relabel(
+    state: State,
+    labels: ArrayLike,
+    gamma: Array | None = None,
+    *,
+    backend: RowBackend | None = None,
+    only: Rows | None = None,
+) -> None:
     """Give the state another partition, in place, with every cluster fresh.
 
     The VE-steps start from `gamma` (Q, K), by default from equal topic shares; without a backend, the state must hold
-    the rows.
+    the rows. If only some clusters differ, `only` has their numbers, and the others stay as they are.
     """
     backend = LocalRows(state.rows) if backend is None else backend
     clusters = state.clusters
     state.labels[:] = labels
+    some = np.arange(state.n_clusters) if only is None else only
+    rows = np.arange(len(state.labels)) if only is None else np.flatnonzero(np.isin(state.labels, some))
     clusters.sizes[:] = np.bincount(state.labels, minlength=state.n_clusters)
-    every = np.arange(len(state.labels))
-    clusters.counts[:] = backend.map_reduce(group_sums, every, state.labels, shared=(state.n_clusters,))
-    clusters.totals[:] = clusters.counts.sum(axis=1)
-    _refresh_all(state, gamma, backend.threads)
+    groups = np.searchsorted(some, state.labels[rows]).astype(np.int32)
+    clusters.counts[some] = backend.map_reduce(group_sums, rows, groups, shared=(len(some),))
+    clusters.totals[some] = clusters.counts[some].sum(axis=1)
+    _refresh_all(state, gamma, some, backend.threads)
 
 
-def _refresh_all(state: State, gamma: Array | None, threads: Threads = SERIAL) -> None:
-    """Refresh every cluster from its counts alone, in place."""
+def _refresh_all(state: State, gamma: Array | None, some: Rows, threads: Threads = SERIAL) -> None:
+    """Refresh some clusters from their counts alone, in place."""
     clusters = state.clusters
-    clusters.weight[:] = 1.0 if gamma is None else topic_weights(gamma)
-    clusters.curvature[:] = np.nan
-    clusters.aged[:] = np.inf
-    threads.map(lambda q: kernels.refresh_cluster(state, q, True), range(state.n_clusters))
+    clusters.weight[some] = 1.0 if gamma is None else topic_weights(gamma[some])
+    clusters.curvature[some] = np.nan
+    clusters.aged[some] = np.inf
+    clusters.drift[some] = 0.0
+    clusters.moved[some] = 0.0
+    threads.map(lambda q: kernels.refresh_cluster(state, q, True), some.tolist())
 
 
 def topic_weights(gamma: Array) -> Array:
