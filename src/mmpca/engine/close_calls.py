@@ -97,7 +97,9 @@ class CloseCalls:
         if self.state.topics.alpha < 1:  # with several maxima, only the end of a VE-step shows which one it finds
             return np.full(len(at), -np.inf)
         upper = self.removal + self.widening * self._own(self.above)
-        best = np.where(self.is_candidate, self.addition + self.widening * self.above, -np.inf).max(axis=1)
+        # Minus infinity plus an infinite error would be NaN.
+        error = self.widening * np.where(self.is_candidate, self.above, 0.0)
+        best = np.where(self.is_candidate, self.addition + error, -np.inf).max(axis=1)
         other: Array = np.where(self.old == q, best, upper)[at]  # the other end of the move
         return self.screen.min_gain - other
 

@@ -109,6 +109,8 @@ def plan_starts(
     is_expensive = table_size > LARGE_TABLES
     if start == "auto":
         kinds = ("kmeans",) if is_expensive or n_starts == AUTO_PLANS[-1][1][0] else KINDS
+    elif start != "kmeans" and is_expensive:  # these cannot be judged before the search
+        n_starts, patience = AUTO_PLANS[-1][1]
     if not isinstance(n_init, str):
         n_starts = patience = n_init
     n_draws = EXPENSIVE_DRAWS if is_expensive and isinstance(n_init, str) else 1

@@ -415,7 +415,8 @@ def choose_row_prior(
     same_objective : float
         Differences below this many nats are ties.
     start_effort : int
-        With "auto", no more than three starts if they take more than this many entries times topics times passes.
+        With "auto", no further start after those that took more than this many entries times topics times passes; there
+        are at least two.
     threads : Threads
         The result does not depend on them.
     monitor : Monitor, optional
@@ -479,7 +480,7 @@ def _are_enough(
     """Return True if the starts that reached these objectives are enough."""
     if not isinstance(n_init, str):
         return len(objectives) >= n_init
-    if len(objectives) < LEAST_STARTS:
+    if len(objectives) < LEAST_STARTS - is_expensive:
         return False
     n_equal = sum(value >= max(objectives) - same_objective for value in objectives)
     return n_equal >= N_AGREEING or len(objectives) >= MOST_STARTS or is_expensive
