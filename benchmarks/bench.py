@@ -27,6 +27,7 @@ from search_speed import (
     two_threads,
     warm_up,
 )
+from text_speed import text_rows
 from topics_speed import prior_rows, topic_rows
 
 BENCHMARKS = {
@@ -36,6 +37,7 @@ BENCHMARKS = {
     "grid": lda_against_grid,
     "topics": topic_rows,
     "prior": prior_rows,
+    "text": text_rows,
     "corpus": corpus_rows,
     "epochs": epochs_against_product,
     "memory": memory_rows,
@@ -46,7 +48,7 @@ BENCHMARKS = {
     "first-call": first_call_rows,
     "threads": two_threads,
 }
-ON_TEXTS = ("topics", "command")  # run on the text sets of --data
+ON_TEXTS = ("topics", "text", "command")  # run on the text sets of --data
 
 
 def main() -> None:
@@ -75,7 +77,9 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--only", action="append", choices=BENCHMARKS, metavar="NAME",
         help=f"run only this benchmark; may be repeated: {', '.join(BENCHMARKS)}",
     )  # fmt: skip
-    parser.add_argument("--data", type=Path, metavar="FOLDER", help="folder of the text sets for topics and command")
+    parser.add_argument(
+        "--data", type=Path, metavar="FOLDER", help="folder of the text sets for topics, text and command"
+    )
     parser.add_argument("--repeats", type=int, help="take the best of this many repeats (default: 3; 1 with --quick)")
     return parser.parse_args(arguments)
 

@@ -15,7 +15,7 @@ import numpy as np
 from rich.table import Table
 from scipy.optimize import nnls
 
-from mmpca.engine.merge_split import N_SPLITS, SPLIT_ROWS
+from mmpca.engine.merge_split import LEAST_SPLITS, SPLIT_ROWS
 from mmpca.engine.sweep import block_size
 from mmpca.model.starts import SAMPLED_ROWS
 from mmpca.topics.lda import BUDGET, GROUPED_PASSES
@@ -233,14 +233,14 @@ def project(n_rows: int, n_workers: int, lines: dict[str, Line], shape: Shape, o
 
 def _tasks(n_rows: int, n_workers: int, n_blocks: int, shape: Shape) -> tuple[float, float]:
     """Return the number of tasks, and the number of rounds that are waited for; a worker has one task per round."""
-    rounds = SEARCH_PASSES * n_blocks + PASSES + SAMPLINGS + MERGE_SPLITS * (shape.n_clusters + N_SPLITS)
+    rounds = SEARCH_PASSES * n_blocks + PASSES + SAMPLINGS + MERGE_SPLITS * (shape.n_clusters + LEAST_SPLITS)
     return rounds * n_workers + READING_TASKS * max(n_workers, n_rows / PART_ROWS), rounds
 
 
 def _gathered_bytes(n_rows: int, n_workers: int, shape: Shape) -> float:
     """Return the largest number of bytes of rows that move to one worker, for trial splits and samples."""
     of_cluster = min(n_rows / shape.n_clusters, SPLIT_ROWS)
-    n_split = MERGE_SPLITS * (shape.n_clusters + N_SPLITS) * of_cluster / min(n_workers, shape.n_clusters)
+    n_split = MERGE_SPLITS * (shape.n_clusters + LEAST_SPLITS) * of_cluster / min(n_workers, shape.n_clusters)
     n_sampled = min(n_rows, SAMPLED_ROWS) + min(n_rows, GROUPED_ROWS)
     return ENTRY_BYTES * ENTRIES_PER_ROW * (n_split + n_sampled)
 

@@ -13,6 +13,7 @@ from mmpca.engine.bound import (
     cluster_bound,
     expected_log_theta,
     information,
+    loose_spread,
     mixture,
     responsibilities,
     screened_gain,
@@ -23,6 +24,7 @@ from mmpca.engine.bound import (
 from mmpca.engine.bound import exact_change as plain_change
 from mmpca.engine.bound import spread as plain_spread
 from mmpca.engine.close_calls import Proposals, Screen
+from mmpca.engine.state import exact_changes
 from mmpca.model.dispersion import plain_deviations
 from mmpca.topics import kernels as topic_kernels
 
@@ -61,9 +63,7 @@ def propose(state, **options):
 
 def exact_change(state, i, q):
     """Return the exact change of one end of a move."""
-    change = np.full(1, np.nan)
-    kernels.exact_changes(state, q, np.array([i]), change)
-    return change[0]
+    return exact_changes(state, q, np.array([i]))[0]
 
 
 # --- compilation --------------------------------------------------------------------------------------------------
@@ -161,6 +161,16 @@ def test_curvature_coupling_and_tables_are_those_of_the_clusters_gamma(problems,
         np.testing.assert_allclose(spread[:, q] ** 2, expected**2, rtol=1e-6, atol=1e-8 * scale)
 
 
+def test_with_many_topics_the_tables_bound_the_second_order_term_from_the_diagonal(make_problem):
+    n_topics = kernels.EXACT_SPREAD_TOPICS + 3
+    state = make_problem(0, n_rows=12, n_features=50, n_topics=n_topics, n_clusters=2).build()
+    _, spread = column_names(state)
+    for q, (m, gamma) in enumerate(zip(state.clusters.counts, state.clusters.gamma, strict=True)):
+        topics = {"beta": state.topics.beta, "alpha": state.topics.alpha}
+        np.testing.assert_allclose(spread[:, q], loose_spread(m, gamma, **topics), rtol=1e-5, atol=1e-8)
+        assert (spread[:, q] >= plain_spread(m, gamma, **topics) * (1 - 1e-6)).all()
+
+
 def test_more_features_than_a_tile_give_the_same_values(make_problem):
     n_features = 2 * kernels.TILE + 7 if IS_COMPILED else kernels.TILE + 7
     problem = make_problem(0, n_rows=8, n_features=n_features, n_topics=3, n_clusters=2, max_length=2000)
@@ -187,7 +197,7 @@ def test_a_refresh_without_tables_leaves_them_alone(make_problem):
 
 
 def test_a_small_change_renews_the_first_order_and_many_small_ones_the_second(make_problem):
-    problem = make_problem(0, n_rows=300)
+    problem = make_problem(0, n_rows=300, max_length=10)
     problem.X[:100] = 0
     problem.X[:100, 0] = 1  # a hundred rows of one token
     state = problem.build(np.minimum(np.arange(300) // 100, 2))
@@ -241,10 +251,29 @@ def test_the_exact_change_is_that_of_the_maximum_when_a_row_comes_or_goes(make_p
 @pytest.mark.parametrize(("n_features", "absent"), [(12, 0.0), (80, 0.9)])
 def test_exact_changes_of_many_rows_are_those_of_each_alone(make_problem, n_features, absent):
     state = make_problem(0, n_rows=20, n_features=n_features, max_length=30, absent=absent).build()
-    rows, changes = np.random.default_rng(0).permutation(20), np.empty(20)
+    rows = np.random.default_rng(0).permutation(20)
     for q in range(3):
-        kernels.exact_changes(state, q, rows, changes)
+        changes = exact_changes(state, q, rows)
         np.testing.assert_allclose(changes, [exact_change(state, i, q) for i in rows], rtol=1e-9, atol=1e-9)
+
+
+def test_an_evaluation_that_stops_early_says_how_much_larger_the_change_may_be(make_problem):
+    state = make_problem(0, n_rows=30, n_features=40, max_length=200).build()
+    rows, n_early = np.arange(30), 0
+    for q in range(3):
+        exact, changes = exact_changes(state, q, rows), np.empty(30)
+        for margin in (1e-3, 1.0, 100.0):
+            error = exact + margin
+            kernels.exact_changes(state, q, rows, changes, error, kernels.VE_DEFICIT)
+            n_early += np.count_nonzero(error)
+            assert (changes <= exact + 1e-9).all()
+            assert (exact <= changes + error + 1e-9).all()
+            assert (changes + error < exact + margin)[error > 0].all()
+        error = exact - 1e-3  # the change is large enough: no evaluation may stop before its end
+        kernels.exact_changes(state, q, rows, changes, error, kernels.VE_DEFICIT)
+        assert not error.any()
+        np.testing.assert_allclose(changes, exact, atol=1e-9)
+    assert n_early > 0
 
 
 def test_an_exact_change_changes_nothing(make_problem):

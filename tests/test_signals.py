@@ -35,3 +35,46 @@ def test_ctrl_c_reaches_tests_that_run_in_the_background_of_a_script():
     done = subprocess.run(script, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert "2 passed" in done.stdout
+
+
+# Texts of very different length about overlapping topics, as in a corpus; each fit is interrupted after a random time.
+INTERRUPTED_FITS = """
+import os, signal, threading, time, warnings
+import numpy as np
+from mmpca import MMPCA
+from mmpca.simulate import simulate_mmpca, sparse_topics
+
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+topics = sparse_topics(15, 6_000, concentration=0.1, random_state=rng)
+shares = rng.dirichlet(np.full(15, 0.2), 15)
+lengths = np.clip(rng.lognormal(4.0, 1.2, 3_000), 5, 5_000).astype(int)
+X = simulate_mmpca(3_000, topics=topics, cluster_topics=shares, lengths=lengths, noise=0.3, random_state=rng).X
+MMPCA(3, 3, random_state=0, n_init=2).fit(X[:60])  # compiles
+for delay in rng.uniform(0.05, 6.0, 6):
+    sent = []
+    def interrupt():
+        sent.append(time.process_time())
+        os.kill(os.getpid(), signal.SIGINT)
+    timer = threading.Timer(delay, interrupt)
+    timer.start()
+    try:
+        MMPCA(15, 15, random_state=0).fit(X)
+        timer.cancel()
+        timer.join()
+    except KeyboardInterrupt:
+        pass
+    ended = time.process_time()
+    if sent and sent[0] < ended:
+        print(ended - sent[0], flush=True)
+"""
+
+
+@posix
+def test_a_fit_obeys_ctrl_c_within_two_seconds_of_work(start_python):
+    process = start_python("-c", INTERRUPTED_FITS)
+    output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    seconds = [float(line) for line in output.split()]
+    assert seconds, "no fit was interrupted"
+    assert max(seconds) < 2.0

@@ -35,6 +35,8 @@ _inner_sums = functools.partial(_jit_sums, no_cpython_wrapper=True)
 
 TILE = 512  # features per tile, so that a pass over topics x features stays in cache
 VE_DEFICIT = 1e-11  # the VE-step stops when the bound can gain at most this many nats
+LEAST_PROGRESS, MOST_PROGRESS = 0.05, 0.3  # of the deficit by a Newton step, beyond which A is computed again
+CLEARLY = 4.0  # how many times its estimated deficit a VE-step may lack when it stops early
 VE_MAX_ITER = 50
 VE_MAX_GUARDED = 1000  # further iterations, with the bound checked at every step
 LONGEST_STEP = 10.0  # of a log weight in one iteration
@@ -46,7 +48,9 @@ FROZEN_ERROR = 0.01
 FAR_SIDE = 0.3
 LARGE_CHANGE = 0.5  # of the counts of a topic in a cluster, beyond which Newton steps lead astray
 ROW_STEPS = 8  # of the fixed point over the features of a row
-SECOND_ORDER_SHARE = 0.01  # of a cluster's counts moved before its second-order quantities are recomputed
+# Topics up to which U_qv is exact; beyond, an upper bound takes time proportional to their number, not its square.
+EXACT_SPREAD_TOPICS = 32
+SECOND_ORDER_SHARE = 0.05  # of a cluster's counts moved before its second-order quantities are recomputed
 
 
 # --- special functions ------------------------------------------------------------------------------------------
@@ -197,38 +201,49 @@ def information_inverse(gamma, scale):
     return joint / (1.0 - joint * sum_scale)
 
 
-@_jit()
+@_jit_sums()
 def invert_positive(matrix):
-    """Replace a symmetric matrix by its inverse, in place, by Cholesky; return False if it is not positive definite."""
+    """Replace a symmetric matrix by its inverse, in place, by Cholesky; return False if it is not positive definite.
+
+    All inner loops run along rows, which are contiguous.
+    """
     n = matrix.shape[0]
-    for j in range(n):
-        for i in range(j, n):
+    row = np.empty(n)
+    for i in range(n):
+        for j in range(i + 1):
             total = matrix[i, j]
             for k in range(j):
                 total -= matrix[i, k] * matrix[j, k]
-            if i == j:
-                if not total > 0.0:
-                    return False
+            if i > j:
+                matrix[i, j] = total / matrix[j, j]
+            elif total > 0.0:
                 matrix[j, j] = math.sqrt(total)
             else:
-                matrix[i, j] = total / matrix[j, j]
-    # The inverse of the factor, in place, column by column.
-    for j in range(n):
-        matrix[j, j] = 1.0 / matrix[j, j]
-        for i in range(j + 1, n):
-            total = 0.0
-            for k in range(j, i):
-                total -= matrix[i, k] * matrix[k, j]
-            matrix[i, j] = total / matrix[i, i]
+                return False
+    # The inverse of the factor, in place, row by row.
     for i in range(n):
-        for j in range(i + 1):
-            total = 0.0
-            for k in range(i, n):
-                total += matrix[k, i] * matrix[k, j]
-            matrix[j, i] = total
+        scale = 1.0 / matrix[i, i]
+        for j in range(i):
+            row[j] = 0.0
+        for k in range(i):
+            factor = scale * matrix[i, k]
+            for j in range(k + 1):
+                row[j] -= factor * matrix[k, j]
+        for j in range(i):
+            matrix[i, j] = row[j]
+        matrix[i, i] = scale
+    # Its transpose times itself: row k is added to the rows up to k, and its place is taken by row k of the product.
+    for k in range(n):
+        for j in range(k + 1):
+            row[j] = matrix[k, j]
+            matrix[k, j] = 0.0
+        for i in range(k + 1):
+            factor = row[i]
+            for j in range(i + 1):
+                matrix[i, j] += factor * row[j]
     for i in range(n):
         for j in range(i):
-            matrix[i, j] = matrix[j, i]
+            matrix[j, i] = matrix[i, j]
     return True
 
 
@@ -311,6 +326,15 @@ def half_steps(m, beta, alpha, gamma, weight, mixture, gap, residual):
     return largest
 
 
+@_inner_sums()
+def possible_gain(curvature, gap, residual):
+    """Return an estimate of what the bound can still gain: r' A r / 2, but at least r' T r / 2, where T r = gap."""
+    at_least = 0.0
+    for k in range(gap.size):
+        at_least += gap[k] * residual[k]
+    return 0.5 * max(quadratic(curvature, residual, residual), at_least)
+
+
 @_inner()
 def stretched(weight, step):
     """Return a weight after a bounded step of its logarithm."""
@@ -328,14 +352,18 @@ def newton_step(curvature, residual, weight):
 
 
 @_inner()
-def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
-    """Maximize J(m, .) from the warm start eta = log(weight), in place; equals `bound.ve_step`.
+def ve_step(m, beta, alpha, gamma, weight, curvature, mixture, tol, needed):
+    """Maximize J(m, .) to within `tol` from the warm start eta = log(weight), in place; equals `bound.ve_step`.
+
+    Returns how far J may be from its maximum: 0, unless the maximum is clearly less than `needed`, where it stops.
 
     `curvature` is A of a nearby maximum, or its first entry is NaN. Newton steps use it as long as they converge fast
     (a step then costs one pass over the topics), and A at the current point otherwise. The bound can still gain
-    r' A r / 2, which decides when to stop. Where Newton steps do not converge, fixed-point steps, which never lower the
-    bound, take over; where these are slow as well, Newton steps are shortened until they do not lower the bound either.
-    On return, gamma, weight and mixture belong together as in `cluster_value`.
+    r' A r / 2, which decides when to stop. With A of another point this is an estimate, so it is not allowed to be less
+    than r' T r / 2, with T of this point, and it must be small twice in a row. Where Newton steps do not converge,
+    fixed-point steps, which never lower the bound, take over; where these are slow as well, Newton steps are shortened
+    until they do not lower the bound either. On return, gamma, weight and mixture belong together as in
+    `cluster_value`.
     """
     n_topics = gamma.size
     gap = np.empty(n_topics)
@@ -344,6 +372,8 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
     fixed = np.empty(n_topics)
     step = np.empty(n_topics)
     is_fresh = False  # whether the curvature was computed here
+    # A costs as much as K / 4 passes over the topics: the more topics, the longer an old one is used.
+    slow = min(max(LEAST_PROGRESS, 0.01 * n_topics), MOST_PROGRESS)
     last = np.inf
     n_fixed = 0  # fixed-point steps to take before the next Newton step
     n_failures = 0
@@ -363,19 +393,21 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
             copy_into(anchor, weight)
             copy_into(fixed, gap)
         if largest < 1e-14:
-            return
+            return 0.0
         deficit = np.inf
         if n_fixed == 0 and not math.isnan(curvature[0, 0]):
-            deficit = 0.5 * quadratic(curvature, residual, residual)
-        is_near = deficit <= VE_DEFICIT
-        if is_near and (is_fresh or largest < 1e-6):  # with A of another point, a large residual can look small
-            return
-        if n_fixed == 0 and (is_guarded or is_near or not deficit < 0.05 * last):
+            deficit = possible_gain(curvature, gap, residual)
+        if deficit <= tol and (is_fresh or largest < 1e-6 or last <= tol):
+            return 0.0
+        can_stop = needed > -np.inf and 0 < iteration < VE_MAX_ITER and deficit < last
+        if can_stop and cluster_value(m, alpha, gamma, weight, mixture) + CLEARLY * deficit < needed:
+            return CLEARLY * deficit
+        if n_fixed == 0 and (is_guarded or not (deficit < slow * last or deficit <= tol)):
             is_astray = is_fresh and deficit > last and not is_guarded
             is_fresh = not is_astray and topic_curvature(m, beta, alpha, gamma, weight, mixture, curvature)
-            deficit = 0.5 * quadratic(curvature, residual, residual) if is_fresh else np.inf
-            if deficit <= VE_DEFICIT:
-                return
+            deficit = possible_gain(curvature, gap, residual) if is_fresh else np.inf
+            if deficit <= tol:
+                return 0.0
             if not is_fresh:
                 n_failures += 1
                 n_fixed = 1 if is_guarded else 2 * n_failures
@@ -395,35 +427,48 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture):
             for k in range(n_topics):
                 step[k] = math.log(weight[k] / anchor[k])
                 weight[k] = stretched(anchor[k], length * step[k])
+    return 0.0
 
 
 @_inner_sums()
-def spread_column(beta, weight, curvature, mixture, tables, q):
-    """Write U_qv = sqrt(phi_qv' A_q phi_qv) into its column of the tables; equals `bound.spread`."""
+def spread_column(beta, weight, curvature, common, clusters, mixture, q):
+    """Write U_qv into its column of the tables; equals `bound.spread`, or `bound.loose_spread` for many topics.
+
+    `common` is trigamma(sum gamma_q).
+    """
     n_topics, n_features = beta.shape
-    n_clusters = tables.shape[1] // 2
-    factor = np.empty((n_topics, n_topics))
-    for k in range(n_topics):
-        for j in range(k):
-            factor[k, j] = 2.0 * curvature[k, j] * weight[k] * weight[j]
-        factor[k, k] = curvature[k, k] * weight[k] ** 2
+    n_clusters = clusters.sizes.size
+    is_loose = n_topics > EXACT_SPREAD_TOPICS
     inner = np.empty(TILE)
     total = np.empty(TILE)
     for start in range(0, n_features, TILE):
         stop = min(start + TILE, n_features)
         fill(total, 0.0)
+        fill(inner, 0.0)
         for k in range(n_topics):
+            if is_loose:
+                f = clusters.release[q, k] * weight[k]
+                d = clusters.diagonal[q, k] * weight[k] ** 2
+                for v in range(start, stop):
+                    inner[v - start] += f * beta[k, v]
+                    total[v - start] += d * beta[k, v] * beta[k, v]
+                continue
+            d = curvature[k, k] * weight[k] ** 2
             for v in range(start, stop):
-                inner[v - start] = factor[k, k] * beta[k, v]
+                inner[v - start] = d * beta[k, v]
             for j in range(k):
-                f = factor[k, j]
+                f = 2.0 * curvature[k, j] * weight[k] * weight[j]
                 for v in range(start, stop):
                     inner[v - start] += f * beta[j, v]
             for v in range(start, stop):
                 total[v - start] += inner[v - start] * beta[k, v]
         for v in range(start, stop):
-            u = math.sqrt(max(total[v - start], 0.0)) / mixture[v] if mixture[v] > 0.0 else 0.0
-            tables[v, n_clusters + q] = u
+            square = 0.0
+            if mixture[v] > 0.0:
+                square = total[v - start] / mixture[v] ** 2
+                if is_loose:
+                    square += (inner[v - start] / mixture[v]) ** 2 - common
+            clusters.tables[v, n_clusters + q] = math.sqrt(max(square, 0.0))
 
 
 @_jit()
@@ -455,7 +500,7 @@ def refresh_cluster(state, q, with_tables):
     own_mixture = np.empty(m.size)
     if clusters.moved[q] > 0.0 and not math.isnan(curvature[0, 0]):
         newton_step(curvature, clusters.drift[q], weight)
-    ve_step(m, beta, topics.alpha, gamma, weight, curvature, own_mixture)
+    ve_step(m, beta, topics.alpha, gamma, weight, curvature, own_mixture, VE_DEFICIT, -np.inf)
     topic_weights(gamma, weight)
     mix(beta, weight, own_mixture)
     clusters.value[q] = cluster_value(m, topics.alpha, gamma, weight, own_mixture)
@@ -472,18 +517,22 @@ def refresh_cluster(state, q, with_tables):
     if clusters.aged[q] > SECOND_ORDER_SHARE * clusters.totals[q] or math.isnan(curvature[0, 0]):
         clusters.aged[q] = 0.0
         is_expandable = topic_curvature(m, beta, topics.alpha, gamma, weight, own_mixture, curvature)
+        coupling = clusters.coupling[q]
         total = 0.0
-        for k in range(gamma.size):
+        for k in range(n_topics):
             total += gamma[k]
-        for k in range(gamma.size):
-            for j in range(gamma.size):
-                clusters.coupling[q, k, j] = curvature[k, j] + trigamma(total)
-            clusters.coupling[q, k, k] -= trigamma(gamma[k])
+        common = trigamma(total)
+        for k in range(n_topics):
+            for j in range(n_topics):
+                coupling[k, j] = curvature[k, j] + common
+            clusters.diagonal[q, k] = trigamma(gamma[k])
+            coupling[k, k] -= clusters.diagonal[q, k]
+            clusters.release[q, k] = math.sqrt(max(coupling[k, k], 0.0))
         if is_expandable:
-            spread_column(topics.beta, weight, curvature, mixture, clusters.tables, q)
+            spread_column(topics.beta, weight, curvature, common, clusters, mixture, q)
         else:  # nothing bounds the second-order term, so no move may be dropped
             curvature[0, 0] = np.nan
-            clusters.coupling[q, 0, 0] = np.nan
+            coupling[0, 0] = np.nan
             for v in range(mixture.size):
                 clusters.tables[v, n_clusters + q] = np.inf
 
@@ -597,12 +646,14 @@ def expand_end(state, q, s, sign, first):
 
 
 @_jit()
-def exact_changes(state, q, rows, changes):
+def exact_changes(state, q, rows, changes, needed, tol):
     """Write max J at M_q + d (M_q - d for rows of cluster q) minus max J at M_q for each row d into `changes`.
 
-    Cluster q must be fresh. Equals `bound.exact_change`. A cluster with few features is evaluated on these and on those
-    of the row alone, in arrays whose size depends on nothing else: the result for a row does not depend on other rows,
-    not even through rounding.
+    An evaluation stops early when the change is clearly less than `needed` (R,), where it leaves how much larger the
+    change may be; 0 for the others. Cluster q must be fresh; `tol` is the precision in nats, at best `VE_DEFICIT`.
+    Equals `bound.exact_change`. A cluster with few features is evaluated on these and on those of the row alone, in
+    arrays whose size depends on nothing else: the result for a row does not depend on other rows, not even through
+    rounding.
     """
     topics = state.topics
     clusters = state.clusters
@@ -656,7 +707,8 @@ def exact_changes(state, q, rows, changes):
             m[j] = 0.0
             for k in range(n_topics):
                 beta[k, j] = 0.0
-        ve_step(m, beta, topics.alpha, gamma, weight, curvature, mixture)
+        at_least = needed[b] + clusters.value[q]
+        needed[b] = ve_step(m, beta, topics.alpha, gamma, weight, curvature, mixture, tol, at_least)
         changes[b] = cluster_value(m, topics.alpha, gamma, weight, mixture) - clusters.value[q]
 
 
@@ -689,8 +741,8 @@ def warm_start(state, i, q, sign, gamma, weight, curvature):
 
     The first Newton step needs no pass over the features: its residual is s_q(d). Where the row changes the counts of a
     topic by a large share, a Newton step leads astray. There the fixed point is iterated over the features of the row
-    alone, with the responsibilities of the cluster's other tokens held fixed, and A_q is of no use. Under a prior below
-    one, with several maxima, Newton steps lead to the one that a move will end in.
+    alone, with the responsibilities of the cluster's other tokens held fixed, and A is that of these responsibilities.
+    Under a prior below one, with several maxima, Newton steps lead to the one that a move will end in.
     """
     topics = state.topics
     clusters = state.clusters
@@ -707,11 +759,55 @@ def warm_start(state, i, q, sign, gamma, weight, curvature):
                 gamma[k] = max(clusters.gamma[q, k] + sign * gamma[k], topics.alpha)
             topic_weights(gamma, weight)
             row_topic_counts(state.rows, i, topics.beta_rows, weight, gamma)
-        curvature[0, 0] = np.nan
+        shift_curvature(state, i, q, sign, gamma, weight, curvature)
     elif not math.isnan(curvature[0, 0]):
         for k in range(weight.size):
             gamma[k] *= sign
         newton_step(curvature, gamma, weight)
+
+
+@_inner_sums()
+def shift_curvature(state, i, q, sign, s, weight, curvature):
+    """Replace A_q by A at M_q + sign d for row i, in place, with the responsibilities of the other tokens held fixed.
+
+    `s` (K,) is s(d) under `weight`. A^-1 = T^-1 - diag(s) + S; the first part is known, and the row adds its own share
+    to the others. Where the result is not positive definite, its first entry is NaN.
+    """
+    n_topics = weight.size
+    if n_topics == 1 or math.isnan(curvature[0, 0]) or not invert_positive(curvature):
+        curvature[0, 0] = np.nan
+        return
+    beta_rows = state.topics.beta_rows
+    gamma = np.empty(n_topics)
+    scale = np.empty(n_topics)
+    phi = np.empty(n_topics)
+    for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
+        v = state.rows.indices[p]
+        mixture = 0.0
+        for k in range(n_topics):
+            phi[k] = weight[k] * beta_rows[v, k]
+            mixture += phi[k]
+        factor = sign * state.rows.data[p] / mixture**2
+        for k in range(n_topics):
+            f = factor * phi[k]
+            for j in range(k + 1):
+                curvature[k, j] += f * phi[j]
+    for k in range(n_topics):
+        curvature[k, k] -= sign * s[k]
+        gamma[k] = state.clusters.gamma[q, k]
+    for side in (-1.0, 1.0):  # T^-1 of the cluster leaves, that of the cluster with the row comes
+        c = information_inverse(gamma, scale)
+        for k in range(n_topics):
+            f = side * c * scale[k]
+            for j in range(k + 1):
+                curvature[k, j] += f * scale[j]
+            curvature[k, k] += side * scale[k]
+            gamma[k] = max(gamma[k] + sign * s[k], state.topics.alpha)
+    for k in range(n_topics):
+        for j in range(k):
+            curvature[j, k] = curvature[k, j]
+    if not invert_positive(curvature):
+        curvature[0, 0] = np.nan
 
 
 @_inner()
@@ -758,6 +854,7 @@ def sweep_exact(state, min_gain, block):
     clusters = state.clusters
     n_clusters = clusters.sizes.size
     change = np.empty(1)
+    needed = np.empty(1)
     n_moves = 0
     for b in range(block.size):
         i = block[b]
@@ -770,7 +867,8 @@ def sweep_exact(state, min_gain, block):
         # The removal comes first. One call serves both ends of a move; with two, the compiler would copy the VE-step.
         for j in range(-1, n_clusters):
             if j != old:
-                exact_changes(state, old if j < 0 else j, block[b : b + 1], change)
+                needed[0] = -np.inf
+                exact_changes(state, old if j < 0 else j, block[b : b + 1], change, needed, VE_DEFICIT)
                 if j < 0:
                     removal = change[0] + leave_change(clusters.sizes, old)
                 elif removal + change[0] + join_change(clusters.sizes, j) > best_gain:
@@ -875,10 +973,22 @@ def expand_row(state, screen, i, sums, s, estimate, below, above):
         if q == old:
             continue
         half = 0.5 * spread[q] ** 2
+        if not is_removal_known and first[q] + join[q] - min_gain + widening * half + removal > 0.0:
+            row_topic_counts(state.rows, i, topics.beta_rows, clusters.weight[old], s)
+            removal, below[old], above[old] = expand_end(state, old, s, -1.0, first[old])
+            removal += leave[old]
+            verify_removal = removal + screen.verify_factor * above[old]
+            below[old] *= screen.error_factor
+            above[old] *= screen.error_factor
+            is_removal_known = True
+        if half < np.inf and first[q] + join[q] - min_gain + widening * half + removal + above[old] > 0.0:
+            row_topic_counts(state.rows, i, topics.beta_rows, clusters.weight[q], s)
+            half = min(half, second_order_bound(clusters.diagonal[q], clusters.release[q], s))
+        elif half == np.inf:
+            row_topic_counts(state.rows, i, topics.beta_rows, clusters.weight[q], s)
         if first[q] + join[q] - min_gain + widening * half + removal + above[old] <= 0.0:
             rest = max(rest, first[q] + join[q] + verify_widening * half + verify_removal)
             continue
-        row_topic_counts(state.rows, i, topics.beta_rows, clusters.weight[q], s)
         change, below[q], above[q] = expand_end(state, q, s, 1.0, first[q])
         if clusters.moved[q] > 0.0 or clusters.moved[old] > 0.0:
             top = np.inf  # the estimate is ahead of the tables, so it says nothing about the gain after a refresh
@@ -889,20 +999,26 @@ def expand_row(state, screen, i, sums, s, estimate, below, above):
         if change + above[q] - min_gain + removal + above[old] <= 0.0:
             rest = max(rest, at_most + verify_removal)
             continue
-        if not is_removal_known:
-            row_topic_counts(state.rows, i, topics.beta_rows, clusters.weight[old], s)
-            removal, below[old], above[old] = expand_end(state, old, s, -1.0, first[old])
-            removal += leave[old]
-            verify_removal = removal + screen.verify_factor * above[old]
-            below[old] *= screen.error_factor
-            above[old] *= screen.error_factor
-            is_removal_known = True
         estimate[q] = removal + change
         top = max(top, at_most + verify_removal)
         if best < 0 or estimate[q] > estimate[best]:
             best = q
     estimate[old] = removal
     return best, rest, top
+
+
+@_inner_sums()
+def second_order_bound(diagonal, release, s):
+    """Return an upper bound on s' A s / 2 from the diagonals of A - T and, without its common part, T.
+
+    Equals half the square of `bound.loose_spread` for a single responsibility s, with T at least as large.
+    """
+    frozen = 0.0
+    released = 0.0
+    for k in range(s.size):
+        frozen += s[k] * s[k] * diagonal[k]
+        released += s[k] * release[k]
+    return 0.5 * (frozen + released * released)
 
 
 @_inner_sums()

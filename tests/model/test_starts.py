@@ -201,6 +201,33 @@ def test_large_tables_are_started_by_kmeans_alone():
     assert {one.kind for one in plan("random", shape=(80, n_features))[0]} == {"random"}
 
 
+def test_large_tables_are_searched_once_from_the_best_of_several_partitions(data, X):
+    n_features = 1 + starts.LARGE_TABLES // (4 * 3)
+    (start,), _ = plan(shape=(80, n_features))
+    assert start.n_draws == starts.EXPENSIVE_DRAWS
+    assert len(plan("random", shape=(80, n_features))[0]) == 3
+    assert [one.n_draws for one in plan(n_init=2, shape=(80, n_features))[0]] == [1, 1]
+    rows = as_counts(X)
+    shares = topic_shares(rows, data.topics, prior=1.0)
+    best = starts.draw_labels(rows, data.topics, start, OPTIONS, shares, np.random.default_rng(5))
+    rng = np.random.default_rng(5)
+    draws = [starts.kmeans_labels(shares, 4, rng) for _ in range(start.n_draws)]
+    bounds = [starts.first_bound(rows, data.topics, shares, one, OPTIONS) for one in draws]
+    np.testing.assert_array_equal(best, draws[int(np.argmax(bounds))])
+
+
+def test_the_first_bound_of_a_partition_is_close_to_its_bound_but_not_above(data, X):
+    rows = as_counts(X)
+    shares = topic_shares(rows, data.topics, prior=1.0)
+    for seed in range(3):
+        labels = starts.kmeans_labels(shares, 4, np.random.default_rng(seed))
+        state = engine.build(rows, labels, n_clusters=4, beta=data.topics, alpha=1.0)
+        sizes = state.clusters.sizes
+        exact = state.clusters.value.sum() + (sizes * np.log(sizes)).sum()
+        first = starts.first_bound(rows, data.topics, shares, labels, OPTIONS)
+        assert exact - 0.01 * abs(exact) < first <= exact + 1e-9 * abs(exact)
+
+
 def test_given_labels_make_a_single_start():
     (start,), patience = plan(np.arange(80) % 4, 7)
     assert (start.kind, patience) == ("given", 1)

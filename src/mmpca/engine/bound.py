@@ -113,6 +113,18 @@ def spread(m: Array, gamma: Array, *, beta: Array, alpha: float) -> Array:
     return np.asarray(np.sqrt(np.maximum(np.einsum("vk,kl,vl->v", phi, curvature, phi), 0.0)))
 
 
+def loose_spread(m: Array, gamma: Array, *, beta: Array, alpha: float) -> Array:
+    r"""Return an upper bound on :func:`spread` that needs only the diagonal of A, (V,).
+
+    A - T is positive semidefinite, so :math:`\phi' (A - T) \phi \le (\sum_k \phi_k \sqrt{(A - T)_{kk}})^2`.
+    """
+    phi = responsibilities(beta, gamma)
+    coupling = topic_curvature(m, gamma, beta=beta, alpha=alpha) - information(gamma)
+    frozen = phi**2 @ polygamma(1, gamma) - polygamma(1, gamma.sum())  # phi' T phi
+    released = phi @ np.sqrt(np.maximum(np.diag(coupling), 0.0))
+    return np.where(phi.any(axis=1), np.sqrt(np.maximum(frozen + released**2, 0.0)), 0.0)
+
+
 # --- a row against a cluster ------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ from mmpca.backend import Rows, Threads
 from mmpca.engine.bound import Array, size_changes
 from mmpca.engine.state import State
 
+PRECISION = 0.01  # of an exact evaluation, as a share of the gain that a move must have
 ROWS_PER_TASK = 16  # an exact evaluation takes long, so a thread gets few rows at a time
 
 
@@ -71,6 +72,7 @@ class CloseCalls:
     def decide(self, threads: Threads) -> tuple[NDArray[np.int32], Array]:
         """Return the best move of each row, -1 for none, and an upper bound on its gain under the verifying factor."""
         leave, join = size_changes(self.state.clusters.sizes)
+        precision = max(kernels.VE_DEFICIT, PRECISION * self.screen.min_gain)
         while len(waiting := np.flatnonzero((undecided := self._undecided()).any(axis=1))):
             new = undecided[waiting].argmax(axis=1)  # the first undecided cluster of each row
             error = self.below + self.above
@@ -79,15 +81,27 @@ class CloseCalls:
             for q in np.unique(end).tolist():  # all rows that wait for cluster q
                 at = waiting[end == q]
                 change, is_own = np.empty(len(at)), self.old[at] == q
-                kernel = partial(kernels.exact_changes, self.state, q)
-                threads.for_rows(kernel, self.rows[at], change, size=ROWS_PER_TASK)
+                error = self._needed(at, q) - np.where(is_own, leave[q], join[q])
+                kernel = partial(kernels.exact_changes, self.state, q, tol=precision)
+                threads.for_rows(kernel, self.rows[at], change, error, size=ROWS_PER_TASK)
                 self.removal[at[is_own]] = change[is_own] + leave[q]
                 self.addition[at[~is_own], q] = change[~is_own] + join[q]
-                self.below[at, q] = self.above[at, q] = 0.0
+                self.below[at, q], self.above[at, q] = 0.0, error / self.widening
         gain = np.where(self.is_candidate, self._gain(), -np.inf)
         target = np.where(gain.max(axis=1) > self.screen.min_gain, gain.argmax(axis=1), -1)
         upper = (self._gain() + self.widening * self._error(self.above)).max(axis=1)
         return target.astype(np.int32), np.maximum(upper, self.rest)
+
+    def _needed(self, at: Rows, q: int) -> Array:
+        """Return the change at cluster q that some rows need for a move that may gain, (n,)."""
+        if self.state.topics.alpha < 1:  # with several maxima, only the end of a VE-step shows which one it finds
+            return np.full(len(at), -np.inf)
+        upper = self.removal + self.widening * self._own(self.above)
+        # Minus infinity plus an infinite error would be NaN.
+        error = self.widening * np.where(self.is_candidate, self.above, 0.0)
+        best = np.where(self.is_candidate, self.addition + error, -np.inf).max(axis=1)
+        other: Array = np.where(self.old == q, best, upper)[at]  # the other end of the move
+        return self.screen.min_gain - other
 
     def _candidates(self, estimate: Array) -> NDArray[np.bool_]:
         """Return which moves may be the best of their rows, (R, Q)."""

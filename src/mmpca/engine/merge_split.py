@@ -15,8 +15,9 @@ from mmpca.engine.bound import Array, merge_loss, responsibilities, size_terms
 from mmpca.engine.state import State, bound, build, from_sums, pooled_value, relabel
 from mmpca.engine.sweep import SearchOptions, assign, climb
 
-N_SPLITS = 3  # clusters split on trial at a time: those with the largest second-order gain
+LEAST_SPLITS, SPLIT_SHARE = 3, 0.1  # clusters split on trial at a time: those with the largest second-order gain
 SPLIT_EPOCHS = 10
+MOST_MERGES = 32  # pairs of clusters whose loss is computed exactly: those with the smallest upper bounds
 SPLIT_ROWS = 10_000  # rows of a large cluster on which its split is tried; the others follow
 
 
@@ -55,6 +56,7 @@ class MergeSplit:
         self.state, self.tol, self.n_sampled = state, tol, n_sampled
         self.backend = LocalRows(state.rows) if backend is None else backend
         self._beta = self.backend.broadcast(state.topics.beta)
+        self._cuts: dict[int, _Halves] = {}
         self._splits: dict[int, Split] = {}
 
     def improve(self) -> bool:
@@ -78,18 +80,19 @@ class MergeSplit:
             labels[labels == freed] = kept
             labels[split.leaving] = freed
             gamma[freed] = gamma[split.cluster]
-        relabel(self.state, labels, gamma, backend=self.backend)
+        changed = np.unique([(split.cluster, *merge.clusters) for merge, split in chosen])
+        relabel(self.state, labels, gamma, backend=self.backend, only=changed)
         if bound(self.state) > before + min_gain:
             return True
         # Under a prior below one, VE-steps from another start end in another maximum.
-        relabel(self.state, *old, backend=self.backend)
+        relabel(self.state, *old, backend=self.backend, only=changed)
         return False
 
     def merges(self) -> list[Merge]:
         """Return the most promising merges, the smallest loss first."""
         upper = _merge_loss_bounds(self.state)
         pairs = sorted(combinations(range(self.state.n_clusters), 2), key=lambda pair: upper[pair])
-        pairs = pairs[: self.state.n_clusters]
+        pairs = pairs[: min(self.state.n_clusters, MOST_MERGES)]
         losses = self.backend.threads.map(self._merge_loss, pairs)
         return sorted(Merge(loss, pair) for loss, pair in zip(losses, pairs, strict=True))
 
@@ -104,7 +107,8 @@ class MergeSplit:
         A trial is given up when it can no longer gain `at_least`.
         """
         halves = self._halves()
-        promising = sorted(range(len(halves)), key=lambda q: -halves[q].promise)[:N_SPLITS]
+        n_tried = max(LEAST_SPLITS, int(SPLIT_SHARE * len(halves)))
+        promising = sorted(range(len(halves)), key=lambda q: -halves[q].promise)[:n_tried]
         untried = [q for q in promising if not self._is_tried(q, halves[q].members, at_least)]
         for q in untried:
             self._splits[q] = Split(-np.inf, q, halves[q].members[:0], halves[q].members, at_least)
@@ -112,28 +116,36 @@ class MergeSplit:
         tasks = []
         for q in can_split:
             half, share = halves[q], len(halves[q].sample) / len(halves[q].members)
-            tasks.append((half.sample, half.is_second, self._beta, self.state.topics.alpha, self.tol, share * at_least))
+            alpha, gamma = self.state.topics.alpha, self.state.clusters.gamma[q]
+            tasks.append((half.sample, half.is_second, self._beta, alpha, gamma, self.tol, share * at_least))
         for q, trial in zip(can_split, self.backend.map(climb_halves, tasks), strict=True):
             self._splits[q] = self._extend(q, halves[q], trial, at_least)
         return sorted((self._splits[q] for q in promising), key=lambda split: -split.gain)
 
     def _halves(self) -> list[_Halves]:
-        """Cut every cluster where the topic counts of its rows vary most, in the metric of the second-order gain."""
-        state = self.state
+        """Cut every cluster where the topic counts of its rows vary most, in the metric of the second-order gain.
+
+        A cluster that has kept its rows keeps its cut.
+        """
+        state, clusters = self.state, self.state.clusters
         members = [np.flatnonzero(state.labels == q) for q in range(state.n_clusters)]
+        new = [
+            q for q in range(state.n_clusters)
+            if q not in self._cuts or not np.array_equal(self._cuts[q].members, members[q])
+        ]  # fmt: skip
         samples = [
-            rows
-            if len(rows) <= self.n_sampled
-            else np.sort(np.random.default_rng(q).choice(rows, self.n_sampled, replace=False))
-            for q, rows in enumerate(members)
+            members[q]
+            if len(members[q]) <= self.n_sampled
+            else np.sort(np.random.default_rng(q).choice(members[q], self.n_sampled, replace=False))
+            for q in new
         ]
-        clusters = state.clusters
-        tasks = [(rows, self._beta, clusters.gamma[q], clusters.curvature[q]) for q, rows in enumerate(samples)]
-        cuts = self.backend.map(cut, tasks)
-        return [
-            _Halves(promise * (len(rows) / len(sample)) ** 2, rows, sample, is_second)
-            for (promise, is_second), rows, sample in zip(cuts, members, samples, strict=True)
+        tasks = [
+            (rows, self._beta, clusters.gamma[q], clusters.curvature[q]) for q, rows in zip(new, samples, strict=True)
         ]
+        for q, sample, (promise, is_second) in zip(new, samples, self.backend.map(cut, tasks), strict=True):
+            scale = (len(members[q]) / len(sample)) ** 2
+            self._cuts[q] = _Halves(promise * scale, members[q], sample, is_second)
+        return [self._cuts[q] for q in range(state.n_clusters)]
 
     def _is_tried(self, q: int, members: NDArray[np.int64], at_least: float) -> bool:
         """Return True if a cluster with these rows was tried before, and not given up too soon."""
@@ -187,7 +199,8 @@ def cut(rows: Counts, beta: Array, gamma: Array, curvature: Array) -> tuple[floa
 
     The cut is across the main axis of the rows' topic counts, in the metric of the curvature A.
     """
-    s = rows.to_csr() @ responsibilities(beta, gamma)  # (n, K)
+    rows, used = _compact(rows)
+    s = rows.to_csr() @ responsibilities(beta[:, used], gamma)  # (n, K)
     deviation = s - s.sum(axis=1, keepdims=True) * (s.sum(axis=0) / s.sum())  # (n, K), sums to zero over the rows
     values, vectors = np.linalg.eigh(np.nan_to_num(curvature))
     points = deviation @ (vectors * np.sqrt(np.maximum(values, 0.0)))  # (n, K)
@@ -201,13 +214,17 @@ def cut(rows: Counts, beta: Array, gamma: Array, curvature: Array) -> tuple[floa
 
 
 def climb_halves(
-    rows: Counts, is_second: NDArray[np.bool_], beta: Array, alpha: float, tol: float, at_least: float
+    rows: Counts, is_second: NDArray[np.bool_], beta: Array, alpha: float, gamma: Array, tol: float, at_least: float
 ) -> tuple[float, Array, NDArray[np.bool_]]:
     """Climb from two halves of some rows; return their gain over one cluster, their sums (2, V) and the second half.
 
-    The climb is given up when it can no longer gain `at_least`.
+    The climb is given up when it can no longer gain `at_least`. VE-steps start from `gamma` (K,) of the one cluster,
+    except under a prior below one, where the path to one of several maxima matters.
     """
-    part = build(rows, is_second, n_clusters=2, beta=beta, alpha=alpha)
+    n_features = rows.n_features
+    rows, used = _compact(rows)
+    near = np.stack([gamma, gamma]) if alpha >= 1 else None
+    part = build(rows, is_second, n_clusters=2, beta=beta[:, used], alpha=alpha, gamma=near)
     # The bound of the part has terms n_q log(n_q / n), exactly what a split adds to the bound of all rows.
     whole, rng = pooled_value(part, [0, 1]), np.random.default_rng(0)
     gains = [bound(part) - whole]
@@ -218,7 +235,16 @@ def climb_halves(
         gains.append(run.bounds[-1] - whole)
         if run.converged or gains[-1] + n_left * (gains[-1] - gains[-2]) < at_least:
             break
-    return gains[-1], part.clusters.counts, part.labels == 1
+    sums = np.zeros((2, n_features))
+    sums[:, used] = part.clusters.counts
+    return gains[-1], sums, part.labels == 1
+
+
+def _compact(rows: Counts) -> tuple[Counts, NDArray[np.int64]]:
+    """Return the rows without the features that they do not have, and the features that are left."""
+    used = np.flatnonzero(rows.column_totals())
+    indices = np.searchsorted(used, rows.indices).astype(np.int32)
+    return rows._replace(indices=indices, n_features=len(used)), used
 
 
 # --- one cluster more or fewer ------------------------------------------------------------------------------------

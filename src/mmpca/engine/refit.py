@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.special import xlogy
 
 from mmpca import kernels
@@ -14,6 +16,7 @@ from mmpca.engine.state import State, bound, copy, topic_weights
 from mmpca.monitor import Monitor
 
 FEATURES_AT_ONCE = 2**13
+SPARSE_SHARE = 0.1  # of the features that clusters have, below which products with their counts are sparse
 
 
 def refit_topics(
@@ -36,13 +39,13 @@ def refit_topics(
     slices = feature_slices(state, features_at_once)
     start = last = bound(state)
     best = current = copy(state)
+    beta, gamma, _ = em_step(current, slices, threads)
     for _ in range(max_iter):
-        beta, gamma = em_step(current, slices, threads)
         current = current._replace(
             topics=current.topics._replace(beta=beta),
             clusters=current.clusters._replace(gamma=gamma, weight=topic_weights(gamma)),
         )
-        value = _bound_at(current, slices, threads)
+        beta, gamma, value = em_step(current, slices, threads)
         monitor.step()
         if not value > last:  # rounding
             break
@@ -60,33 +63,31 @@ def feature_slices(state: State, size: int = FEATURES_AT_ONCE) -> list[slice]:
     return [slice(start, start + size) for start in range(0, state.topics.beta.shape[1], size)]
 
 
-def em_step(state: State, slices: Sequence[slice], threads: Threads = SERIAL) -> tuple[Array, Array]:
+def em_step(state: State, slices: Sequence[slice], threads: Threads = SERIAL) -> tuple[Array, Array, float]:
     """Return topics (K, V) and gamma (Q, K) that maximize the bound under the present responsibilities.
 
-    The topics are those of the M-step, beta_kv proportional to sum_q M_qv phi_qvk.
+    The topics are those of the M-step, beta_kv proportional to sum_q M_qv phi_qvk. The third result is the bound at the
+    gamma and topics of the state, before the step.
     """
-    (alpha, beta, _), weight, counts = state.topics, state.clusters.weight, state.clusters.counts
+    (alpha, beta, _), weight, (sizes, counts, *_) = state.topics, state.clusters.weight, state.clusters
     expected = np.empty_like(beta)  # (K, V)
 
-    def topic_use(some: slice) -> Array:
-        mixture = weight @ beta[:, some]  # (Q, features)
-        ratio = np.divide(counts[:, some], mixture, out=np.zeros_like(mixture), where=counts[:, some] > 0)
-        expected[:, some] = beta[:, some] * (weight.T @ ratio)
-        return np.asarray(ratio @ beta[:, some].T)  # (Q, K)
+    def topic_use(some: slice) -> tuple[Array, float]:
+        own, mixture = counts[:, some], weight @ beta[:, some]  # (Q, features)
+        at = np.nonzero(own)
+        m, p = own[at], mixture[at]
+        if len(m) < SPARSE_SHARE * own.size:
+            ratio: Any = sparse.csr_array((m / p, at), shape=own.shape)
+        else:
+            ratio = np.zeros_like(own)
+            ratio[at] = m / p
+        expected[:, some] = beta[:, some] * (ratio.T @ weight).T
+        return ratio @ beta[:, some].T, float((m * np.log(p)).sum())  # (Q, K)
 
-    gamma: Array = alpha + weight * sum(threads.map(topic_use, slices))
+    used, values = zip(*threads.map(topic_use, slices), strict=True)
+    gamma: Array = alpha + weight * sum(used)
     totals = expected.sum(axis=1, keepdims=True)
+    divergences = sum(dirichlet_divergence(own, alpha) for own in state.clusters.gamma)
+    value = float(sum(values) - divergences + xlogy(sizes, sizes / sizes.sum()).sum())
     # A topic without any expected count does not change.
-    return np.divide(expected, totals, out=beta.copy(), where=totals > 0), gamma
-
-
-def _bound_at(state: State, slices: Sequence[slice], threads: Threads) -> float:
-    """Return the bound at the gamma and topics of the state."""
-    (alpha, beta, _), (sizes, counts, *_) = state.topics, state.clusters
-
-    def log_likelihood(some: slice) -> float:
-        return float(xlogy(counts[:, some], state.clusters.weight @ beta[:, some]).sum())
-
-    values = sum(threads.map(log_likelihood, slices))
-    divergences = sum(dirichlet_divergence(gamma, alpha) for gamma in state.clusters.gamma)
-    return float(values - divergences + xlogy(sizes, sizes / sizes.sum()).sum())
+    return np.divide(expected, totals, out=beta.copy(), where=totals > 0), gamma, value

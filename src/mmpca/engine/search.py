@@ -10,8 +10,8 @@ from mmpca.engine.state import State, bound, relabel
 from mmpca.engine.sweep import SearchOptions, climb
 from mmpca.monitor import History
 
-# Clusters are merged and split for the first time when an epoch moves at most this share of the rows: there is no
-# point in polishing a partition that a split will change.
+# Clusters are merged and split as soon as an epoch moves at most this share of the rows: there is no point in polishing
+# a partition that a split will change.
 FEW_MOVES_SHARE = 0.01
 
 
@@ -58,7 +58,7 @@ def search(
             if history.n_moves and history.n_moves[-1] <= options.few_moves and not has_changed:
                 break
             n_before = history.n_epochs
-            rest = options._replace(max_epochs=options.max_epochs - n_before)
+            rest = (first if has_changed else options)._replace(max_epochs=options.max_epochs - n_before)
             climb(state, rest, rng=rng, backend=backend, history=history)
             if history.n_epochs == n_before:  # no gain could be trusted
                 break

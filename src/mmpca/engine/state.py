@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
 
 from mmpca import kernels
-from mmpca.backend import SERIAL, LocalRows, RowBackend, Threads, group_sums
+from mmpca.backend import SERIAL, LocalRows, RowBackend, Rows, Threads, group_sums
 from mmpca.counts import Counts, no_rows
 from mmpca.engine.bound import Array, cluster_bound, expected_log_theta, size_changes, size_terms, ve_step
 
@@ -41,7 +41,9 @@ class Clusters(NamedTuple):
     value: Array  # J(M_q, gamma_q), (Q,)
     curvature: Array  # A_q, (Q, K, K)
     coupling: Array  # A_q - T_q, which overlapping topics add to the curvature, (Q, K, K)
-    # First C_qv, then U_qv = sqrt(phi_qv' A_q phi_qv), (V, 2 Q). One array, because a row's pass over its features
+    diagonal: Array  # trigamma(gamma_q), the diagonal of T_q without its common part, (Q, K)
+    release: Array  # roots of the diagonal of the coupling, (Q, K)
+    # First C_qv, then U_qv >= sqrt(phi_qv' A_q phi_qv), (V, 2 Q). One array, because a row's pass over its features
     # reads both.
     tables: Array
     drift: Array  # s_q(D) of the rows D moved since the last refresh, (Q, K)
@@ -128,7 +130,7 @@ def from_sums(counts: Array, sizes: ArrayLike, *, beta: Array, alpha: float, gam
     state = _blank(no_rows(counts.shape[1]), np.zeros(0), len(counts), beta, alpha)
     clusters = state.clusters
     clusters.counts[:], clusters.sizes[:], clusters.totals[:] = counts, sizes, counts.sum(axis=1)
-    _refresh_all(state, gamma)
+    _refresh_all(state, gamma, np.arange(len(counts)))
     return state
 
 
@@ -146,6 +148,8 @@ def _blank(rows: Counts, labels: ArrayLike, n_clusters: int, beta: Array, alpha:
         value=np.zeros(n_clusters),
         curvature=np.zeros((n_clusters, n_topics, n_topics)),
         coupling=np.zeros((n_clusters, n_topics, n_topics)),
+        diagonal=np.zeros((n_clusters, n_topics)),
+        release=np.zeros((n_clusters, n_topics)),
         tables=np.zeros((n_features, 2 * n_clusters)),
         drift=np.zeros((n_clusters, n_topics)),
         moved=np.zeros(n_clusters),
@@ -155,29 +159,40 @@ def _blank(rows: Counts, labels: ArrayLike, n_clusters: int, beta: Array, alpha:
     return State(rows, np.array(labels, dtype=np.int32), topics, clusters)
 
 
-def relabel(state: State, labels: ArrayLike, gamma: Array | None = None, *, backend: RowBackend | None = None) -> None:
+def relabel(
+    state: State,
+    labels: ArrayLike,
+    gamma: Array | None = None,
+    *,
+    backend: RowBackend | None = None,
+    only: Rows | None = None,
+) -> None:
     """Give the state another partition, in place, with every cluster fresh.
 
     The VE-steps start from `gamma` (Q, K), by default from equal topic shares; without a backend, the state must hold
-    the rows.
+    the rows. If only some clusters differ, `only` has their numbers, and the others stay as they are.
     """
     backend = LocalRows(state.rows) if backend is None else backend
     clusters = state.clusters
     state.labels[:] = labels
+    some = np.arange(state.n_clusters) if only is None else only
+    rows = np.arange(len(state.labels)) if only is None else np.flatnonzero(np.isin(state.labels, some))
     clusters.sizes[:] = np.bincount(state.labels, minlength=state.n_clusters)
-    every = np.arange(len(state.labels))
-    clusters.counts[:] = backend.map_reduce(group_sums, every, state.labels, shared=(state.n_clusters,))
-    clusters.totals[:] = clusters.counts.sum(axis=1)
-    _refresh_all(state, gamma, backend.threads)
+    groups = np.searchsorted(some, state.labels[rows]).astype(np.int32)
+    clusters.counts[some] = backend.map_reduce(group_sums, rows, groups, shared=(len(some),))
+    clusters.totals[some] = clusters.counts[some].sum(axis=1)
+    _refresh_all(state, gamma, some, backend.threads)
 
 
-def _refresh_all(state: State, gamma: Array | None, threads: Threads = SERIAL) -> None:
-    """Refresh every cluster from its counts alone, in place."""
+def _refresh_all(state: State, gamma: Array | None, some: Rows, threads: Threads = SERIAL) -> None:
+    """Refresh some clusters from their counts alone, in place."""
     clusters = state.clusters
-    clusters.weight[:] = 1.0 if gamma is None else topic_weights(gamma)
-    clusters.curvature[:] = np.nan
-    clusters.aged[:] = np.inf
-    threads.map(lambda q: kernels.refresh_cluster(state, q, True), range(state.n_clusters))
+    clusters.weight[some] = 1.0 if gamma is None else topic_weights(gamma[some])
+    clusters.curvature[some] = np.nan
+    clusters.aged[some] = np.inf
+    clusters.drift[some] = 0.0
+    clusters.moved[some] = 0.0
+    threads.map(lambda q: kernels.refresh_cluster(state, q, True), some.tolist())
 
 
 def topic_weights(gamma: Array) -> Array:
@@ -215,11 +230,16 @@ def gain(state: State, i: int, q: int) -> float:
     for stale in (old, q):
         if state.clusters.moved[stale] > 0:
             refresh(state, stale)
-    row, change = np.array([i]), np.empty((2, 1))
-    kernels.exact_changes(state, old, row, change[0])
-    kernels.exact_changes(state, q, row, change[1])
+    change = exact_changes(state, old, np.array([i])) + exact_changes(state, q, np.array([i]))
     leave, join = size_changes(sizes)
-    return float(change.sum() + leave[old] + join[q])
+    return float(change[0] + leave[old] + join[q])
+
+
+def exact_changes(state: State, q: int, rows: NDArray[np.int64]) -> Array:
+    """Return the exact changes of J when rows join cluster q, or leave it if it is their own, (R,)."""
+    changes = np.empty(len(rows))
+    kernels.exact_changes(state, q, rows, changes, np.full(len(rows), -np.inf), kernels.VE_DEFICIT)
+    return changes
 
 
 def joins(state: State) -> tuple[Array, Array]:
@@ -232,9 +252,7 @@ def joins(state: State) -> tuple[Array, Array]:
     is_own = state.labels[:, None] == np.arange(state.n_clusters)
     change = np.empty((n_rows, state.n_clusters))
     for q in range(state.n_clusters):
-        column = np.empty(n_rows)
-        kernels.exact_changes(state, q, np.arange(n_rows), column)
-        change[:, q] = column
+        change[:, q] = exact_changes(state, q, np.arange(n_rows))
     leave, join = size_changes(sizes)
     n_others = sizes.sum() - is_own.any(axis=1)  # (N,)
     from_sizes = np.where(is_own, -leave, join) - (size_terms(n_others + 1) - size_terms(n_others))[:, None]

@@ -54,8 +54,9 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         soft assignments, all of these in turn ("auto"; k-means alone for large data), or given labels.
     n_init : int or "auto", default="auto"
         Number of starts; the result with the best bound is kept. "auto" makes at most 10 starts for up to 2,000 rows,
-        6 for up to 20,000 and 3 for more or for large tables (clusters x topics x features above two million), and
-        stops when 3, 2 or 1 of them in a row do not improve the bound. Given labels are a single start.
+        6 for up to 20,000 and 3 for more, and stops when 3, 2 or 1 of them in a row do not improve the bound. With
+        large tables (clusters x topics x features above two million), it makes one start, from the best of three
+        k-means partitions. Given labels are a single start.
     algorithm : {"greedy", "exact", "cvem", "vbem"}, default="greedy"
         "greedy" screens moves by second-order gains, decides close calls exactly, and merges and splits clusters where
         that raises the bound. "exact" evaluates every move of every row, as published. "cvem" reassigns all rows with

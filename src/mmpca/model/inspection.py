@@ -330,7 +330,8 @@ ENTRY_BYTES, SHARE_BYTES = 8, 48  # each entry, each row and topic: of the rows 
 
 def expected_seconds(counts: Counts, n_clusters: int, n_topics: int) -> float:
     """Estimate the time of a fit on one core: import, topics, starts, search over all rows, refit."""
-    n_starts = auto_plan(counts.n_rows, n_clusters * n_topics * counts.n_features)[1] + 1
+    n_planned, patience = auto_plan(counts.n_rows, n_clusters * n_topics * counts.n_features)
+    n_starts = min(n_planned, patience + 1)
     work = counts.nnz * n_topics
     topics = EM_SECONDS * min(work, EM_WORK) + PASS_SECONDS * max(0.0, work - EM_WORK)
     tables = TABLE_SECONDS * n_clusters * n_topics * counts.n_features

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 from mmpca import engine
 from mmpca.backend import LocalRows, RowBackend, Rows, Threads, map_rows, open_threads, select
 from mmpca.counts import Counts
-from mmpca.engine.bound import Array
+from mmpca.engine.bound import Array, cluster_bound, size_terms
 from mmpca.monitor import History, Monitor
 from mmpca.topics import topic_shares
 
@@ -37,6 +37,7 @@ SAMPLED_MOVES = 0.002  # share of the sample moved in an epoch at which the sear
 # the data, the cheaper a start.
 AUTO_PLANS = ((2_000, (10, 3)), (20_000, (6, 2)), (np.inf, (3, 1)))
 LARGE_TABLES = 2_000_000  # clusters x topics x features, beyond which a start is expensive for any number of rows
+EXPENSIVE_DRAWS = 3  # k-means partitions of which an expensive start takes the best
 
 
 class Start(NamedTuple):
@@ -46,6 +47,7 @@ class Start(NamedTuple):
     seed: int
     labels: Labels | None = None
     gamma: Array | None = None  # near that of these labels, (Q, K)
+    n_draws: int = 1  # k-means partitions to draw; the search starts from the one with the highest bound
 
 
 class StartReport(NamedTuple):
@@ -94,7 +96,8 @@ def plan_starts(
 
     The patience is the number of starts in a row without a better bound after which the search stops. From a random
     partition nearly every row moves, and the cost of changing clusters is proportional to clusters x topics x features;
-    with many rows or large tables, ``start="auto"`` therefore uses k-means alone.
+    with many rows or large tables, ``start="auto"`` therefore uses k-means alone. With large tables, a search costs far
+    more than a partition: several are drawn, and the search starts from the best of them.
     """
     n_samples, n_features = shape
     if not isinstance(start, str):
@@ -103,21 +106,26 @@ def plan_starts(
     table_size = int(n_clusters) * int(n_topics) * n_features
     n_starts, patience = auto_plan(n_samples, table_size)
     kinds: tuple[str, ...] = (start,)
+    is_expensive = table_size > LARGE_TABLES
     if start == "auto":
-        kinds = ("kmeans",) if (n_starts, patience) == AUTO_PLANS[-1][1] else KINDS
+        kinds = ("kmeans",) if is_expensive or n_starts == AUTO_PLANS[-1][1][0] else KINDS
+    elif start != "kmeans" and is_expensive:  # these cannot be judged before the search
+        n_starts, patience = AUTO_PLANS[-1][1]
     if not isinstance(n_init, str):
         n_starts = patience = n_init
+    n_draws = EXPENSIVE_DRAWS if is_expensive and isinstance(n_init, str) else 1
     seeds = [int(word) for word in seed.generate_state(n_starts)]
-    return [Start(kinds[number % len(kinds)], word) for number, word in enumerate(seeds)], patience
+    return [Start(kinds[number % len(kinds)], word, n_draws=n_draws) for number, word in enumerate(seeds)], patience
 
 
 def auto_plan(n_samples: int, table_size: int) -> tuple[int, int]:
     """Return the maximum number of starts, and the patience, for ``n_init="auto"``.
 
-    Data whose tables are large (clusters x topics x features) get as few starts as data with many rows.
+    Data whose tables are large (clusters x topics x features) get a single start.
     """
-    size = np.inf if table_size > LARGE_TABLES else n_samples
-    return next(plan for limit, plan in AUTO_PLANS if size <= limit)
+    if table_size > LARGE_TABLES:
+        return 1, 1
+    return next(plan for limit, plan in AUTO_PLANS if n_samples <= limit)
 
 
 def check_labels(labels: Any, n_samples: int, n_clusters: int) -> Labels:
@@ -177,12 +185,24 @@ def draw_labels(
     if start.labels is not None:
         return start.labels
     if start.kind == "kmeans" and shares is not None:
-        return kmeans_labels(shares, options.n_clusters, rng)
+        draws = [kmeans_labels(shares, options.n_clusters, rng) for _ in range(start.n_draws)]
+        return (
+            draws[0] if len(draws) == 1 else max(draws, key=lambda one: first_bound(rows, beta, shares, one, options))
+        )
     if start.kind == "anneal":
         return engine.anneal(rows, n_clusters=options.n_clusters, beta=beta, alpha=options.alpha, rng=rng)
     if start.kind == "random":
         return random_labels(rows.n_rows, options.n_clusters, rng)
     raise ValueError(f"No labels can be drawn for a start of the kind {start.kind!r}.")
+
+
+def first_bound(rows: Counts, beta: Array, shares: Array, labels: Labels, options: engine.SearchOptions) -> float:
+    """Return the bound of a partition before any VE-step, with the topic counts of the rows' own shares."""
+    counts, sizes = rows.group_sums(labels, options.n_clusters), np.bincount(labels, minlength=options.n_clusters)
+    gamma = np.full((options.n_clusters, len(beta)), options.alpha)
+    np.add.at(gamma, labels, shares * rows.row_totals()[:, None])
+    values = [cluster_bound(m, own, beta=beta, alpha=options.alpha) for m, own in zip(counts, gamma, strict=True)]
+    return float(sum(values) + size_terms(sizes).sum())
 
 
 def random_labels(n_samples: int, n_clusters: int, rng: np.random.Generator) -> Labels:

@@ -31,6 +31,7 @@ Array = NDArray[np.float64]
 SMOOTHING = 0.05
 GROWTH = 4.0  # factor by which the longest extrapolation grows while extrapolations succeed
 LEAST_SINGLE_TOL = 1e-4  # shares with at least this tolerance are fitted in single precision
+LOG_FACTORS = 8  # probabilities whose product gets one logarithm
 LEAST_KEPT = 0.01  # share of a probability that survives any extrapolation
 
 
@@ -124,8 +125,23 @@ def topics_of(counts: Array, is_present: NDArray[np.bool_], smoothing: float) ->
 
 def log_prior(problem: Problem, mixture: Mixture) -> float:
     """Return the log prior of shares and topics, up to a constant."""
-    log_beta = np.log(mixture.beta_rows[problem.is_present]).sum()
-    return float(problem.row_prior * np.log(mixture.theta).sum() + problem.smoothing * log_beta)
+    log_beta = _sum_logs(mixture.beta_rows[problem.is_present])
+    return problem.row_prior * _sum_logs(mixture.theta) + problem.smoothing * log_beta
+
+
+def _sum_logs(shares: Array) -> float:
+    """Return the sum of the logarithms, most of them taken of products: with many topics, they would take longest."""
+    n_whole = shares.shape[1] - shares.shape[1] % LOG_FACTORS
+    products = np.ones((len(shares), n_whole // LOG_FACTORS))
+    for j in range(LOG_FACTORS):
+        products *= shares[:, j:n_whole:LOG_FACTORS]
+    is_small = products < 1e-250
+    whole = np.log(products, where=~is_small, out=np.zeros_like(products)).sum()
+    if is_small.any():
+        at = np.argwhere(is_small)
+        factors = shares[at[:, 0, None], LOG_FACTORS * at[:, 1, None] + np.arange(LOG_FACTORS)]
+        whole += np.log(factors).sum()
+    return float(whole + np.log(shares[:, n_whole:]).sum())
 
 
 # --- many steps -------------------------------------------------------------------------------------------------

@@ -59,6 +59,7 @@ class Budget(NamedTuple):
     final_work: int = 40_000_000  # per pass, to fit the topics
     final_effort: int = 2_000_000_000  # of all these passes: large data stop before EM has converged
     least_passes: int = 60  # whatever the effort
+    least_search_passes: int = 30  # the same, to choose the prior
     grouped_entries: int = 40_000_000  # of the rows whose main directions are computed
     refined_entries: int = 2**20  # of the rows whose shares are in memory at a time
 
@@ -210,7 +211,7 @@ def _choose(
         smoothing=options.smoothing,
         n_init=options.n_init,
         is_present=options.is_present,
-        max_passes=affordable_passes(n_passes, work, options.budget.search_effort, options.budget.least_passes),
+        max_passes=affordable_passes(n_passes, work, options.budget.search_effort, options.budget.least_search_passes),
         tol=max(SEARCH_TOL, options.tol),
         start_effort=options.budget.start_effort,
         threads=threads,
@@ -389,9 +390,10 @@ def choose_row_prior(
 ) -> PriorChoice:
     """Choose the row prior that makes held-out counts most likely.
 
-    The search starts in the middle of the grid and goes up as long as the score rises, or else down; each fit starts
-    from its neighbor's. At the best prior, further random starts compete, and the one with the highest objective is
-    kept: the objective separates the maxima of EM more clearly than held-out counts do, which only break ties.
+    The search starts in the middle of the grid, or lower if the prior would outweigh the counts of a row there, and
+    goes up as long as the score rises, or else down; each fit starts from its neighbor's. At the best prior, further
+    random starts compete, and the one with the highest objective is kept: the objective separates the maxima of EM more
+    clearly than held-out counts do, which only break ties.
 
     Parameters
     ----------
@@ -413,7 +415,8 @@ def choose_row_prior(
     same_objective : float
         Differences below this many nats are ties.
     start_effort : int
-        With "auto", no more than three starts if they take more than this many entries times topics times passes.
+        With "auto", no further start after those that took more than this many entries times topics times passes; there
+        are at least two.
     threads : Threads
         The result does not depend on them.
     monitor : Monitor, optional
@@ -444,7 +447,8 @@ def choose_row_prior(
         score = held_out_score(split.held_out, fit.mixture.theta, fit.mixture.beta_rows.T)
         return PriorChoice(row_prior, score, fit.mixture, fit.objective, fit.n_passes, {})
 
-    middle = len(grid) // 2
+    mean_length = rows.data.sum() / rows.n_rows
+    middle = min(len(grid) // 2, int(np.searchsorted(grid, mean_length / n_topics)))
     tried = [attempt(grid[middle], random_mixture(problem, n_topics, rng))]
     for direction in (grid[middle + 1 :], grid[:middle][::-1]):
         best = tried[0]
@@ -476,7 +480,7 @@ def _are_enough(
     """Return True if the starts that reached these objectives are enough."""
     if not isinstance(n_init, str):
         return len(objectives) >= n_init
-    if len(objectives) < LEAST_STARTS:
+    if len(objectives) < LEAST_STARTS - is_expensive:
         return False
     n_equal = sum(value >= max(objectives) - same_objective for value in objectives)
     return n_equal >= N_AGREEING or len(objectives) >= MOST_STARTS or is_expensive

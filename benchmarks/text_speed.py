@@ -1,0 +1,137 @@
+"""Real text: time of a default fit relative to other libraries on the same counts, and agreement with known labels."""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from time import process_time
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import io, sparse
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.decomposition import LatentDirichletAllocation
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.metrics import adjusted_rand_score
+
+from measure import EpochTimer, Limits, Row
+from mmpca import MMPCA
+from mmpca.monitor import Progress
+
+GSDMM_PASSES = 30
+FIRST_EPOCHS = 2  # which may cost more: from k-means, many rows move
+MOST_PRODUCTS = Limits(at_most=10)  # of an epoch after these, in products with a dense matrix
+PRODUCT_REPEATS = 5
+QUICK_ROWS = 1_000
+
+
+class TextLimits(NamedTuple):
+    """What is required of a fit, in units of other methods."""
+
+    lda_passes: Limits | None = None
+    gsdmm: Limits | None = None
+    products: Limits | None = None
+
+
+REQUIRED = {
+    "newsgroups20": TextLimits(lda_passes=Limits(at_most=10), products=MOST_PRODUCTS),
+    "tdt2": TextLimits(gsdmm=Limits(at_most=1.5)),
+    "news_titles": TextLimits(gsdmm=Limits(at_most=5)),
+}
+
+
+def text_rows(quick: bool, repeats: int, data: Path | None = None) -> list[Row]:
+    """Compare on each labeled text set in the folder `data`, with as many clusters and topics as it has classes."""
+    found = [] if data is None else [name for name in REQUIRED if Path(data, name, "counts.mtx.gz").exists()]
+    if not found:
+        print(f"No folder {', '.join(REQUIRED)} in {data}: real text is left out. Use --data to name the folder.")
+    return [row for name in found for row in compare(name, quick, Path(data or "", name))]
+
+
+def compare(name: str, quick: bool, folder: Path) -> list[Row]:
+    """Time each method once on one text set."""
+    X = sparse.csr_array(io.mmread(folder / "counts.mtx.gz")).astype(np.int64)
+    with open(folder / "labels.csv", encoding="utf-8", newline="") as file:
+        truth = np.array([row[-1] for row in csv.reader(file)][1:])
+    if quick:
+        X, truth = X[:QUICK_ROWS], truth[:QUICK_ROWS]
+    n_classes, required = len(np.unique(truth)), REQUIRED[name]
+    timer = SearchTimer()
+    fit, model = timed(lambda: MMPCA(n_classes, n_classes, random_state=0).fit(X, callback=timer))
+    epochs = timer.epochs[FIRST_EPOCHS:]
+    product = min(timed(lambda: X @ np.ones((X.shape[1], n_classes)))[0] for _ in range(PRODUCT_REPEATS))
+    lda, _ = timed(lambda: LatentDirichletAllocation(n_classes, max_iter=1, random_state=0).fit(X))
+    kmeans, labels = timed(lambda: minibatch_kmeans(X, n_classes))
+    title = f"{name}, Q = K = {n_classes}: a default fit / "
+    rows = [
+        Row(
+            "text",
+            f"{title}one pass of scikit-learn's LDA",
+            fit / lda,
+            required.lda_passes,
+            f"{fit:.1f} s / {lda:.1f} s",
+        ),
+        Row("text", f"{title}MiniBatchKMeans on tf-idf", fit / kmeans, None, f"{fit:.1f} s / {kmeans:.1f} s"),
+        *gsdmm_rows(title, X, truth, fit, n_classes, required.gsdmm),
+        Row("text", f"{name}: ARI of a default fit", adjusted_rand_score(truth, model.labels_)),
+        Row("text", f"{name}: ARI of MiniBatchKMeans", adjusted_rand_score(truth, labels)),
+    ]
+    if len(epochs):
+        measure = f"{name}: slowest epoch after the first {FIRST_EPOCHS} / one product X @ D"
+        note = f"{epochs.max():.2f} s / {product:.3f} s; median epoch {np.median(epochs) / product:.1f}"
+        rows.insert(1, Row("text", measure, epochs.max() / product, required.products, note))
+    return [row._replace(required=None) for row in rows] if quick else rows
+
+
+class SearchTimer(EpochTimer):
+    """Times the epochs of the search within a fit: what follows it, such as refitted topics, is no part of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.epochs: NDArray[np.float64] = np.zeros(0)
+
+    def __call__(self, progress: Progress) -> None:
+        """Record the time of a report of an epoch; the first report after the search ends its last epoch."""
+        super().__call__(progress)
+        if not progress.epoch and not len(self.epochs):
+            self.epochs = self.stop()
+
+
+def gsdmm_rows(
+    title: str, X: sparse.csr_array, truth: NDArray[Any], fit: float, n_clusters: int, limits: Limits | None
+) -> list[Row]:
+    """Compare with the Dirichlet multinomial mixture of topica, if it is installed."""
+    try:
+        from topica import GSDMM
+    except ImportError:
+        print("topica is not installed, so GSDMM is left out: pip install topica")
+        return []
+    names = np.array([str(v) for v in range(X.shape[1])])
+    documents = [np.repeat(names[X.indices[a:b]], X.data[a:b]).tolist() for a, b in pairwise(X.indptr)]
+    model = GSDMM(n_clusters)
+    gsdmm, _ = timed(lambda: model.fit(documents, iters=GSDMM_PASSES))
+    note = f"{fit:.1f} s / {gsdmm:.1f} s"
+    ari = adjusted_rand_score(truth, np.asarray(model.doc_topic).argmax(axis=1))
+    return [
+        Row("text", f"{title}topica's GSDMM, {GSDMM_PASSES} passes", fit / gsdmm, limits, note),
+        Row("text", f"{title.split(',')[0]}: ARI of GSDMM", ari),
+    ]
+
+
+def minibatch_kmeans(X: sparse.csr_array, n_clusters: int) -> NDArray[np.int32]:
+    """Return the labels of k-means on tf-idf."""
+    points = TfidfTransformer(sublinear_tf=True).fit_transform(X)
+    return np.asarray(MiniBatchKMeans(n_clusters, n_init=3, random_state=0).fit(points).labels_)
+
+
+def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the processor seconds of a call and its result."""
+    start = process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about overdispersed counts, and about LDAs that have not converged
+        result = call()
+    return process_time() - start, result
