@@ -19,9 +19,8 @@ from mmpca.errors import CountsError, warn
 from mmpca.model import MMPCA, prediction
 from mmpca.model.inspection import warn_of_misread_columns
 from mmpca.model.prediction import Scores
-from mmpca.model.rules import RULES
+from mmpca.model.rules import check_fit_parameters
 from mmpca.monitor import Callback, Monitor
-from mmpca.parameters import check_parameters
 
 Array = NDArray[np.float64]
 
@@ -89,7 +88,7 @@ def fit(
     True
     """
     check_model(model)
-    reading = Reading(stabilize=model.stabilize, options=read or {})
+    reading = Reading(options=read or {})
     with open_workers(client) as workers:
         loaded = load(X, workers, reading, n_threads=effective_n_jobs(model.n_jobs), monitor=Monitor(callback))
         counts, names = sampled_rows(loaded)
@@ -110,7 +109,7 @@ def check_model(model: MMPCA) -> None:
     if not isinstance(model, MMPCA):
         given = f"the class {model.__name__} itself" if isinstance(model, type) else type(model).__name__
         raise TypeError(f"model must be an MMPCA such as MMPCA(8, 5), but it is {given}.")
-    check_parameters(model.get_params(deep=False), RULES)
+    check_fit_parameters(model.get_params(deep=False))
     if model.algorithm != "greedy":
         raise ValueError(
             f"algorithm must be 'greedy' for rows in blocks, but it is {model.algorithm!r}. Use the default, or join "
@@ -177,7 +176,7 @@ def predict(model: MMPCA, X: Any, client: Any = None, *, read: Mapping[str, Any]
 
 def reading_for(model: MMPCA) -> Reading:
     """Return the options for reading rows that a model will predict."""
-    return Reading(stabilize=model.stabilize_, empty_rows="allow", known=getattr(model, "feature_names_in_", None))
+    return Reading(empty_rows="allow", known=getattr(model, "feature_names_in_", None))
 
 
 def check_features(model: MMPCA, backend: RowBackend) -> None:
@@ -191,7 +190,7 @@ def check_features(model: MMPCA, backend: RowBackend) -> None:
 
 def score_rows(call: Callable[..., Any], model: MMPCA, backend: RowBackend, *aligned: NDArray[Any]) -> Any:
     """Return the results of one of the functions below for all rows; `own_rows` takes the labels as well, (N,)."""
-    scores = prediction.scores_of(*model.mixture())
+    scores = prediction.scores_of(*model.mixture())._replace(units=model.units)
     return map_rows(backend, call, np.arange(backend.n_rows), *aligned, shared=[scores])
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import logsumexp, softmax
 
-from mmpca.counts import Counts
+from mmpca.counts import Counts, Units
 from mmpca.errors import CountsError
 from mmpca.topics import unseen_terms
 
@@ -199,6 +199,7 @@ class Scores(NamedTuple):
 
     log_profiles: Array  # log (theta_q beta)_v, (V, Q)
     log_weights: Array  # log pi_q, (Q,)
+    units: Units = Units()  # in which rows are scored
 
 
 def log_profiles(topics: Array, cluster_topics: Array) -> Array:
@@ -216,7 +217,7 @@ def scores_of(topics: Array, cluster_topics: Array, weights: Array) -> Scores:
 
 def joint_of(rows: Counts, scores: Scores) -> Array:
     """Return the joint log-likelihood of rows and clusters, (N, Q)."""
-    joint: Array = rows.to_csr() @ scores.log_profiles + scores.log_weights
+    joint: Array = scores.units.convert(rows).to_csr() @ scores.log_profiles + scores.log_weights
     return joint
 
 
