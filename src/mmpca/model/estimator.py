@@ -44,6 +44,7 @@ MAX_ROUNDS = 3  # of variance factors and clusters
 # "auto" compares these on a sample of the rows, from a few starts on each half of two random splits of the features.
 CANDIDATES: tuple[tuple[str, str | None], ...] = (("polya", None), ("multinomial", "sqrt"), ("multinomial", None))
 COMPARED_ROWS, COMPARED_STARTS, N_SPLITS = 2000, 3, 2
+CONCENTRATION_ROWS = 2000  # from which the concentration of topic shares is estimated
 # Attributes that not every fit has.
 OPTIONAL_ATTRIBUTES = (
     "feature_names_in_", "refit_components_", "refit_cluster_topics_", "refit_bound_", "variance_factors_",
@@ -181,7 +182,8 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     mean_profile_ : ndarray of shape (n_features,)
         With "polya", the mean profile of the clusters at which counts are weighed.
     concentration_ : ndarray of shape (n_clusters,)
-        With "shares", the concentration of the rows' topic shares in each cluster.
+        With "shares", the concentration c of the rows' topic shares, which are Dirichlet(c theta_q) in cluster q: the
+        larger, the more alike the rows, infinite if their shares do not vary. It is common to all clusters.
     topic_prior_ : float
         The `topic_prior` of the fit.
     stabilize_ : {None, "sqrt"}
@@ -361,6 +363,11 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
                 some = np.linspace(0, backend.n_rows - 1, min(backend.n_rows, prediction.SMOOTHING_ROWS)).astype(int)
                 fitted = (best.labels[some], best.beta, best.gamma / best.gamma.sum(axis=1, keepdims=True), sums)
                 smoothing = prediction.choose_smoothing(rows.take(some), *fitted)
+            # How much the topic shares of rows vary within clusters, if asked for.
+            concentration = None
+            if found.dispersion == "shares":
+                monitor.begin("shares", "measuring how much topic shares vary")
+                concentration = self._concentration(rows, best, sums, smoothing)
             # Refit, if asked for: topics and topic shares that maximize the bound under these labels.
             refit = self._refit(best, sums, threads, monitor)
             # Fit of the model: the variance of rows around the mean profile of their cluster, against what it expects.
@@ -376,6 +383,8 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         self.dispersion_, self.stabilize_ = found.dispersion, found.stabilize
         if found.bursts is not None:
             self.variance_factors_, self.mean_profile_ = found.bursts
+        if concentration is not None:
+            self.concentration_ = concentration
         if sums is not counts:
             self._unit_counts = sums
         self._set_search_results(best, found.outcomes)
@@ -496,6 +505,21 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
                     labels.append(model._search_in_units(of_half, run, None, None).best.labels)
                 scores[dispersion, stabilize] += adjusted_rand_score(*labels)
         return max(CANDIDATES, key=lambda candidate: scores[candidate])  # the first, if there are ties
+
+    def _concentration(self, rows: RowBackend, best: Outcome, sums: Array, smoothing: float) -> Array:
+        """Return the concentration of the rows' topic shares, (Q,), from some of the rows."""
+        some = np.linspace(0, rows.n_rows - 1, min(rows.n_rows, CONCENTRATION_ROWS)).astype(int)
+        theta = best.gamma / best.gamma.sum(axis=1, keepdims=True)
+        topics = prediction.smoothed_topics(best.beta, theta, sums, smoothing)
+        found = engine.fit_concentration(
+            rows.take(some),
+            best.labels[some],
+            topics=topics,
+            n_clusters=self.n_clusters,
+            alpha=float(self.topic_prior),
+            threads=rows.threads,
+        )
+        return np.full(self.n_clusters, found)
 
     def _overdispersion(self, found: _Found, backend: RowBackend, counts: Array, sums: Array) -> Dispersion:
         """Compare the variance within clusters with what the model of a fit expects."""
@@ -678,7 +702,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         """
         check_is_fitted(self)
         rows = self.units.convert(self._counts(X, reset=False))
-        joint = prediction.joint_log_likelihood(rows, *self.mixture())
+        joint = prediction.joint_log_likelihood(rows, self.mixture())
         return prediction.mean_log_likelihood(rows, joint, self.components_, float(self.unit_counts.sum()))
 
     def transform(self, X: Any) -> Array:
@@ -829,15 +853,24 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         files.save(self, path, text=text)
 
     def _joint(self, X: Any) -> Array:
-        """Return the joint log-likelihood of rows and clusters, (N, Q)."""
+        """Return the joint log-likelihood of rows and clusters, (N, Q); fitted rows are recognized, as in `explain`."""
         check_is_fitted(self)
-        rows = self.units.convert(self._counts(X, reset=False))
-        return prediction.joint_log_likelihood(rows, *self.mixture())
+        rows, mixture = self.units.convert(self._counts(X, reset=False)), self.mixture()
+        fitted = None if mixture.concentration is None else explanation.fitted_labels(rows, self)
+        return prediction.joint_log_likelihood(rows, mixture, fitted)
 
-    def mixture(self) -> tuple[Array, Array, Array]:
-        """Return the parameters that score rows: smoothed topics (K, V), topic shares (Q, K) and weights (Q,)."""
+    def mixture(self) -> prediction.Mixture:
+        """Return the parameters that score rows, with smoothed topics."""
         found = (self.components_, self.cluster_topics_, self.unit_counts)
-        return prediction.smoothed_topics(*found, self.smoothing_), self.cluster_topics_, self.weights_
+        return prediction.Mixture(
+            topics=prediction.smoothed_topics(*found, self.smoothing_),
+            cluster_topics=self.cluster_topics_,
+            weights=self.weights_,
+            concentration=getattr(self, "concentration_", None),
+            topic_params=self.cluster_topic_params_,
+            sizes=np.bincount(self.labels_, minlength=len(self.weights_)).astype(np.float64),
+            topic_prior=self.topic_prior_,
+        )
 
     @property
     def _n_features_out(self) -> int:

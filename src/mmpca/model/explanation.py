@@ -126,7 +126,8 @@ class Explanation(NamedTuple):
         Probability of the cluster, as in `predict_proba`.
     verdict : {"clear", "likely", "borderline"}
         Probability of at least 0.99, at least 0.75, or less. If `overdispersion_` exceeds 1, log-odds are divided by
-        it first, because counts that come in bursts carry less evidence than independent ones.
+        it first, because counts that come in bursts carry less evidence than independent ones; not so with
+        ``dispersion="shares"``, whose probabilities allow for it.
     runner_up : int or None
         The most probable other cluster; None if there is no other.
     margin : float
@@ -139,9 +140,14 @@ class Explanation(NamedTuple):
     from_sizes : float
         Contribution of the sizes of the two clusters, log(pi_q / pi_r).
     from_others : float
-        Sum over the features that are not listed. Listed evidence, `from_sizes` and `from_others` add up to `margin`.
+        Sum over the features that are not listed. Listed evidence, `from_sizes`, `from_others` and `from_variation` add
+        up to `margin`.
     is_fitted : bool
         True if X holds the fitted rows; gains then refer to moving the row instead of adding it.
+    from_variation : float
+        With ``dispersion="shares"``, what remains: features are weighed as if all rows of a cluster mixed the topics
+        alike; because they do not, and because a fitted row is compared with its cluster without the row, most of this
+        evidence counts less. 0 otherwise.
     contribution : float or None
         Change of the bound when the row joins the cluster; for another cluster, add the gain of the alternative. None
         without gains.
@@ -160,9 +166,16 @@ class Explanation(NamedTuple):
     evidence_against: tuple[Evidence, ...]
     from_sizes: float
     from_others: float
+    from_variation: float = 0.0
     is_fitted: bool = False
     contribution: float | None = None
     bound_margin: BoundMargin | None = None
+
+    @property
+    def other_terms(self) -> list[tuple[str, float]]:
+        """The terms of the margin that are not listed as evidence, with their names."""
+        terms = [("all other features", self.from_others), ("cluster sizes", self.from_sizes)]
+        return terms + [("rows vary within clusters", self.from_variation)] * (self.from_variation != 0.0)
 
 
 # --- input ------------------------------------------------------------------------------------------------------
@@ -267,14 +280,14 @@ def explain(
     converted = model.units.convert(counts)  # evidence is weighed in the units of the fit, and shown with the counts
     chosen, fitted = converted.take(indices), fitted_labels(converted, model)[indices]
     occurrences = counts.take(indices).data
-    topics, cluster_topics, weights = model.mixture()
-    joint = prediction.joint_log_likelihood(chosen, topics, cluster_topics, weights)  # (R, Q)
+    mixture = model.mixture()
+    joint = prediction.joint_log_likelihood(chosen, mixture, fitted)  # (R, Q)
     if labels is None:
         clusters = np.where(fitted == NOT_FITTED, joint.argmax(axis=1), fitted)
     else:
         clusters = check_labels(labels, counts.n_rows, len(model.weights_))[indices]
     gains = _gains(chosen, fitted, model) if with_gains else None
-    profiles = prediction.log_profiles(topics, cluster_topics)  # (Q, V)
+    profiles = prediction.log_profiles(mixture.topics, mixture.cluster_topics)  # (Q, V)
     explained = []
     for r, (i, cluster) in enumerate(zip(indices.tolist(), clusters.tolist(), strict=True)):
         entries = slice(chosen.indptr[r], chosen.indptr[r + 1])
@@ -283,7 +296,7 @@ def explain(
             row=i,
             cluster=cluster,
             probability=float(softmax(joint[r])[cluster]),
-            verdict=judge(joint[r], cluster, model.overdispersion_),
+            verdict=judge(joint[r], cluster, 1.0 if mixture.concentration is not None else model.overdispersion_),
             runner_up=None,
             margin=np.inf,
             alternatives=alternatives,
@@ -347,12 +360,16 @@ def _with_evidence(
 
     order = np.argsort(-np.abs(nats), kind="stable")
     strongest_for, strongest_against = order[nats[order] > 0][:n_listed], order[nats[order] < 0][:n_listed]
+    margin = -why.alternatives[0].log_odds
+    from_sizes = float(np.log(model.weights_[cluster]) - np.log(model.weights_[other]))
+    is_sum = not hasattr(model, "concentration_")
     return why._replace(
         runner_up=other,
-        margin=-why.alternatives[0].log_odds,
+        margin=margin,
         evidence_for=tuple(map(evidence, strongest_for)),
         evidence_against=tuple(map(evidence, strongest_against)),
-        from_sizes=float(np.log(model.weights_[cluster]) - np.log(model.weights_[other])),
+        from_sizes=from_sizes,
+        from_variation=0.0 if is_sum else float(margin - nats.sum() - from_sizes),
         from_others=float(nats.sum() - (nats[strongest_for].sum() + nats[strongest_against].sum())),
         bound_margin=bound_margin,
     )

@@ -72,6 +72,7 @@ _POSITIVE = (lambda array: bool(((array > 0) & (array < np.inf)).all()), "positi
 _LABELS = (lambda array: bool((array >= 0).all()), "numbers of clusters")  # `_restore` checks that they are below Q
 _SUMS = (lambda array: bool(((array >= 0) & (array < np.inf) & (array % 1 == 0)).all()), "whole numbers of at least 0")
 _FACTORS = (lambda array: bool(((array >= 1) & (array < np.inf)).all()), "finite numbers of at least 1")
+_CONCENTRATIONS = (lambda array: bool((array > 0).all()), "positive numbers or infinity")
 _SHARES = (lambda array: bool(((array >= 0) & (array <= 1)).all()), "shares from 0 to 1")
 
 # Fitted attributes of N rows, Q clusters, K topics, V features and E epochs. An array attribute that is missing here
@@ -92,7 +93,7 @@ _OPTIONAL_ARRAYS = {
     "refit_cluster_topics_": _ArrayRule("<f8", "QK", *_DISTRIBUTIONS),
     "variance_factors_": _ArrayRule("<f8", "V", *_FACTORS),
     "mean_profile_": _ArrayRule("<f8", "V", *_SHARES),
-    "concentration_": _ArrayRule("<f8", "Q", *_POSITIVE),
+    "concentration_": _ArrayRule("<f8", "Q", *_CONCENTRATIONS),
     "_unit_counts": _ArrayRule("<f8", "QV", *_SUMS),
 }
 # Parameters that were arrays. They may have been replaced after the fit, so their sizes are independent.
@@ -378,7 +379,10 @@ def _restore(manifest: Manifest, arrays: Arrays) -> MMPCA:
                 f"{name} does not fit the arrays: they have {sizes[letter]} entries, expected {found}."
             )
     fitted |= {"topic_prior_": float(model.topic_prior), "stabilize_": model.stabilize, "dispersion_": model.dispersion}
-    if model.dispersion == "auto" or (model.dispersion == "polya") != ("variance_factors_" in fitted):
+    expected = {"polya": "variance_factors_", "shares": "concentration_"}
+    if model.dispersion == "auto" or any(
+        (model.dispersion == kind) != (name in fitted) for kind, name in expected.items()
+    ):
         raise ModelFileError(f"dispersion does not fit the arrays: it is {_shown(model.dispersion)}.")
     fitted["starts_"] = [StartReport(**_restore_numbers(start, _START, "a start")) for start in manifest["starts"]]
     if (names := manifest["feature_names"]) is not None:
