@@ -41,6 +41,7 @@ SCALE_BITS = 20  # squares are rounded to multiples of 2**-20, to make their sum
 PRIOR_ROWS = 10.0  # weight of the median factor in that of each feature: as if it were seen in as many further rows
 MIN_SEEN = 3  # rows in which a feature must occur to count for the median
 ENTRIES_AT_ONCE = 2**20  # squared together
+LEAST_SPLITS, MOST_SPLITS = 3, 6  # of the features, to compare variance models
 SAME_SHARE = 0.99  # of the rows that keep their cluster in partitions that hardly differ
 MIN_VARIANCE = 1e-9  # of a single draw; a cluster with only one feature has no variance to compare
 
@@ -229,18 +230,41 @@ def draw_bursts(X: sparse.csr_array, profiles: Array, factors: Array, rng: np.ra
 # --- the choice of a variance model -----------------------------------------------------------------------------
 
 
-def feature_halves(rows: Counts, rng: np.random.Generator) -> tuple[Counts, Counts, NDArray[np.intp]] | None:
-    """Divide the features at random; return the rows in each half, and which of them have counts in both.
+# Clusters that reflect whole profiles can be found in either half of the features; those that reflect a few dominant
+# features cannot. So the variance model to prefer is the one whose clusters agree best between two random halves.
 
-    None if fewer than four features occur.
+
+def feature_halves(rows: Counts, rng: np.random.Generator) -> tuple[Counts, Counts] | None:
+    """Divide the features that occur at random; return the rows that have counts in both halves, in each half.
+
+    None if fewer than four features occur, or if no row has counts in both halves.
     """
     present = rng.permutation(np.flatnonzero(rows.column_totals()))
     if len(present) < 4:
         return None
     X = rows.to_csr()
-    halves = [as_counts(X[:, np.sort(present[first::2])], empty_rows="allow") for first in (0, 1)]
-    kept = np.flatnonzero(np.logical_and(*(np.diff(half.indptr) > 0 for half in halves)))
-    return halves[0].take(kept), halves[1].take(kept), kept
+    first, second = (as_counts(X[:, np.sort(present[start::2])], empty_rows="allow") for start in (0, 1))
+    kept = np.flatnonzero((np.diff(first.indptr) > 0) & (np.diff(second.indptr) > 0))
+    return (first.take(kept), second.take(kept)) if kept.size else None
+
+
+def is_decided(scores: Array) -> bool:
+    """Return True if one of some candidates is clearly the best, or after enough splits; scores: (splits, candidates).
+
+    Clearly means that its mean lead over each other candidate exceeds two standard errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_decided(np.array([[0.9, 0.2], [0.8, 0.3], [0.9, 0.3]])), is_decided(np.array([[0.9, 0.2], [0.1, 0.8]]))
+    (True, False)
+    """
+    n_splits = len(scores)
+    if n_splits < LEAST_SPLITS or n_splits >= MOST_SPLITS:
+        return n_splits >= MOST_SPLITS
+    best = int(scores.mean(axis=0).argmax())
+    leads = scores[:, [best]] - np.delete(scores, best, axis=1)  # (splits, others)
+    return bool((leads.mean(axis=0) > 2.0 * leads.std(axis=0, ddof=1) / np.sqrt(n_splits)).all())
 
 
 def is_same_partition(labels: NDArray[np.int32], others: NDArray[np.int32]) -> bool:
