@@ -217,14 +217,13 @@ def draw_bursts(X: sparse.csr_array, profiles: Array, factors: Array, rng: np.ra
     Gamma variates with the shapes of the negative binomial replace the profile of each row; given the total, this is
     a Dirichlet-multinomial if all factors are equal.
     """
-    totals, drawn = np.asarray(X.sum(axis=1), dtype=np.int64), np.zeros(X.shape, dtype=np.int32)
-    for i, (total, profile) in enumerate(zip(totals, profiles, strict=True)):
-        means, excess = total * profile, np.maximum(factors - 1.0, 1e-9)  # nearly a Poisson distribution
-        levels = rng.gamma(means / excess) * excess
-        if levels.sum() == 0:  # tiny shapes underflow
-            levels = profile
-        drawn[i] = rng.multinomial(total, levels / levels.sum())
-    return sparse.csr_array(drawn)
+    excess = np.maximum(factors - 1.0, 1e-9)  # the limit is a Poisson distribution
+    drawn = []
+    for total, profile in zip(np.asarray(X.sum(axis=1), dtype=np.int64), profiles, strict=True):
+        levels = rng.gamma(total * profile / excess) * excess
+        levels = levels if levels.sum() > 0 else profile  # tiny shapes underflow
+        drawn.append(sparse.csr_array(rng.multinomial(total, levels / levels.sum())[None]))
+    return sparse.csr_array(sparse.vstack(drawn))
 
 
 # --- the choice of a variance model -----------------------------------------------------------------------------
@@ -287,16 +286,27 @@ class Shown(NamedTuple):
         Share of each feature in each topic.
     cluster_topics : array of shape (Q, K)
         Share of each topic in each cluster.
-    profiles : array of shape (Q, V)
-        Share of each feature in each cluster.
-    overall : array of shape (V,)
-        Share of each feature in all rows: the mean of the profiles, weighted by the sizes of the clusters.
+    weights : array of shape (Q,)
+        Share of the rows in each cluster.
     """
 
     topics: Array
     cluster_topics: Array
-    profiles: Array
-    overall: Array
+    weights: Array
+    counts: Array | None = None  # of clusters whose profiles are not those of the topics, (Q, V)
+
+    @property
+    def profiles(self) -> Array:
+        """Share of each feature in each cluster, (Q, V)."""
+        if self.counts is None:
+            return self.cluster_topics @ self.topics
+        profiles: Array = self.counts / self.counts.sum(axis=1, keepdims=True)
+        return profiles
+
+    @property
+    def overall(self) -> Array:
+        """Share of each feature in all rows, (V,): the mean of the profiles, weighted by the sizes of the clusters."""
+        return self.weights @ self.profiles
 
 
 def in_counts(model: Any) -> Shown:
@@ -318,10 +328,8 @@ def in_counts(model: Any) -> Shown:
     topics, shares = np.asarray(model.components_), np.asarray(model.cluster_topics_)
     weights = np.asarray(model.weights_)
     if getattr(model, "stabilize_", None) is None and getattr(model, "dispersion_", "multinomial") != "polya":
-        profiles = shares @ topics
-        return Shown(topics, shares, profiles, weights @ profiles)
+        return Shown(topics, shares, weights)
     counts = model.cluster_counts_
-    profiles = counts / counts.sum(axis=1, keepdims=True)
     shown_topics, shown_shares = np.zeros_like(topics), np.zeros_like(shares)
     for q, theta in enumerate(shares):
         joint = theta[:, None] * topics  # (K, V)
@@ -331,8 +339,8 @@ def in_counts(model: Any) -> Shown:
         shown_shares[q] = joint.sum(axis=1)
     in_topic = shown_topics.sum(axis=1, keepdims=True)
     # A topic that no cluster uses has no counts: it is shown by its own parameters.
-    shown_topics = np.where(in_topic > 0, np.divide(shown_topics, in_topic, where=in_topic > 0), topics)
-    return Shown(shown_topics, shown_shares / shown_shares.sum(axis=1, keepdims=True), profiles, weights @ profiles)
+    shown_topics = np.divide(shown_topics, in_topic, out=topics.copy(), where=in_topic > 0)
+    return Shown(shown_topics, shown_shares / shown_shares.sum(axis=1, keepdims=True), weights, counts)
 
 
 def advice(overall: float, *, dispersion: str, stabilize: str | None, is_command: bool = False) -> str | None:

@@ -746,19 +746,15 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         check_is_fitted(self)
         from mmpca.simulate import simulate_mmpca  # not needed to fit or predict
 
-        is_polya = self.dispersion_ == "polya"
-        shown, rng = in_counts(self), check_random_state(random_state)
-        drawn = simulate_mmpca(
-            n_samples,
-            topics=shown.profiles if is_polya else self.components_,
-            cluster_topics=np.eye(len(self.weights_)) if is_polya else self.cluster_topics_,
-            weights=self.weights_,
-            lengths=max(1, round(self._mean_length)) if lengths is None else lengths,
-            random_state=rng if is_polya else random_state,
-        )
-        if not is_polya:
-            return drawn.X, drawn.labels
-        return draw_bursts(drawn.X, shown.profiles[drawn.labels], self.variance_factors_, rng), drawn.labels
+        lengths = max(1, round(self._mean_length)) if lengths is None else lengths
+        if self.dispersion_ == "polya":
+            rng, profiles = check_random_state(random_state), in_counts(self).profiles
+            mixture: dict[str, Any] = {"topics": profiles, "cluster_topics": np.eye(len(profiles))}
+            drawn = simulate_mmpca(n_samples, **mixture, weights=self.weights_, lengths=lengths, random_state=rng)
+            return draw_bursts(drawn.X, profiles[drawn.labels], self.variance_factors_, rng), drawn.labels
+        mixture = {"topics": self.components_, "cluster_topics": self.cluster_topics_}
+        drawn = simulate_mmpca(n_samples, **mixture, weights=self.weights_, lengths=lengths, random_state=random_state)
+        return drawn.X, drawn.labels
 
     def explain(
         self,
