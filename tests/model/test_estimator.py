@@ -91,7 +91,7 @@ def test_all_fitted_attributes_are_documented(model, attributes_of):
         "labels_", "weights_", "components_", "cluster_topics_", "cluster_topic_params_", "bound_", "icl_",
         "bound_history_", "n_epochs_", "converged_", "n_features_in_", "smoothing_",
         "starts_", "overdispersion_", "cluster_overdispersion_", "cluster_counts_",
-        "topic_prior_", "stabilize_",
+        "topic_prior_", "dispersion_", "stabilize_",
     }  # fmt: skip
     assert attributes_of(model).keys() == documented
     assert all(f"\n    {name} : " in MMPCA.__doc__ for name in documented)
@@ -357,7 +357,8 @@ def test_stabilizing_is_the_same_as_fitting_and_predicting_rounded_square_roots(
     stabilized = MMPCA(4, 3, stabilize="sqrt", n_init=2, random_state=0).fit(counts)
     plain = MMPCA(4, 3, n_init=2, random_state=0).fit(roots)
     assert (stabilized.stabilize_, plain.stabilize_) == ("sqrt", None)
-    same_fit(stabilized, plain, leaving_out=["stabilize_"])
+    same_fit(stabilized, plain, leaving_out=["stabilize_", "cluster_counts_", "_unit_counts"])
+    np.testing.assert_array_equal(stabilized.unit_counts, plain.cluster_counts_)
     for method in ("predict", "predict_proba", "transform", "score"):
         np.testing.assert_array_equal(getattr(stabilized, method)(counts), getattr(plain, method)(roots))
     assert not np.array_equal(stabilized.transform(counts), plain.transform(counts))
@@ -625,6 +626,7 @@ BAD_PARAMETERS = {
     "start": ["k-means", None, [[1.0], [0.5, 0.5]]],
     "n_init": [0, "Auto", None],
     "algorithm": ["GREEDY", None],
+    "dispersion": ["dirichlet", None],
     "stabilize": ["log", True],
     "max_epochs": [-1, np.inf],
     "tol": [-1, None],

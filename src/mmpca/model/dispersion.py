@@ -41,6 +41,7 @@ SCALE_BITS = 20  # squares are rounded to multiples of 2**-20, to make their sum
 PRIOR_ROWS = 10.0  # weight of the median factor in that of each feature: as if it were seen in as many further rows
 MIN_SEEN = 3  # rows in which a feature must occur to count for the median
 ENTRIES_AT_ONCE = 2**20  # squared together
+LEAST_SPLITS, MOST_SPLITS = 3, 6  # of the features, to compare variance models
 SAME_SHARE = 0.99  # of the rows that keep their cluster in partitions that hardly differ
 MIN_VARIANCE = 1e-9  # of a single draw; a cluster with only one feature has no variance to compare
 
@@ -216,31 +217,53 @@ def draw_bursts(X: sparse.csr_array, profiles: Array, factors: Array, rng: np.ra
     Gamma variates with the shapes of the negative binomial replace the profile of each row; given the total, this is
     a Dirichlet-multinomial if all factors are equal.
     """
-    totals, drawn = np.asarray(X.sum(axis=1), dtype=np.int64), np.zeros(X.shape, dtype=np.int32)
-    for i, (total, profile) in enumerate(zip(totals, profiles, strict=True)):
-        means, excess = total * profile, np.maximum(factors - 1.0, 1e-9)  # nearly a Poisson distribution
-        levels = rng.gamma(means / excess) * excess
-        if levels.sum() == 0:  # tiny shapes underflow
-            levels = profile
-        drawn[i] = rng.multinomial(total, levels / levels.sum())
-    return sparse.csr_array(drawn)
+    excess = np.maximum(factors - 1.0, 1e-9)  # the limit is a Poisson distribution
+    drawn = []
+    for total, profile in zip(np.asarray(X.sum(axis=1), dtype=np.int64), profiles, strict=True):
+        levels = rng.gamma(total * profile / excess) * excess
+        levels = levels if levels.sum() > 0 else profile  # tiny shapes underflow
+        drawn.append(sparse.csr_array(rng.multinomial(total, levels / levels.sum())[None]))
+    return sparse.csr_array(sparse.vstack(drawn))
 
 
 # --- the choice of a variance model -----------------------------------------------------------------------------
 
 
-def feature_halves(rows: Counts, rng: np.random.Generator) -> tuple[Counts, Counts, NDArray[np.intp]] | None:
-    """Divide the features at random; return the rows in each half, and which of them have counts in both.
+# Clusters that reflect whole profiles can be found in either half of the features; those that reflect a few dominant
+# features cannot. So the variance model to prefer is the one whose clusters agree best between two random halves.
 
-    None if fewer than four features occur.
+
+def feature_halves(rows: Counts, rng: np.random.Generator) -> tuple[Counts, Counts] | None:
+    """Divide the features that occur at random; return the rows that have counts in both halves, in each half.
+
+    None if fewer than four features occur, or if no row has counts in both halves.
     """
     present = rng.permutation(np.flatnonzero(rows.column_totals()))
     if len(present) < 4:
         return None
     X = rows.to_csr()
-    halves = [as_counts(X[:, np.sort(present[first::2])], empty_rows="allow") for first in (0, 1)]
-    kept = np.flatnonzero(np.logical_and(*(np.diff(half.indptr) > 0 for half in halves)))
-    return halves[0].take(kept), halves[1].take(kept), kept
+    first, second = (as_counts(X[:, np.sort(present[start::2])], empty_rows="allow") for start in (0, 1))
+    kept = np.flatnonzero((np.diff(first.indptr) > 0) & (np.diff(second.indptr) > 0))
+    return (first.take(kept), second.take(kept)) if kept.size else None
+
+
+def is_decided(scores: Array) -> bool:
+    """Return True if one of some candidates is clearly the best, or after enough splits; scores: (splits, candidates).
+
+    Clearly means that its mean lead over each other candidate exceeds two standard errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_decided(np.array([[0.9, 0.2], [0.8, 0.3], [0.9, 0.3]])), is_decided(np.array([[0.9, 0.2], [0.1, 0.8]]))
+    (True, False)
+    """
+    n_splits = len(scores)
+    if n_splits < LEAST_SPLITS or n_splits >= MOST_SPLITS:
+        return n_splits >= MOST_SPLITS
+    best = int(scores.mean(axis=0).argmax())
+    leads = scores[:, [best]] - np.delete(scores, best, axis=1)  # (splits, others)
+    return bool((leads.mean(axis=0) > 2.0 * leads.std(axis=0, ddof=1) / np.sqrt(n_splits)).all())
 
 
 def is_same_partition(labels: NDArray[np.int32], others: NDArray[np.int32]) -> bool:
@@ -263,16 +286,27 @@ class Shown(NamedTuple):
         Share of each feature in each topic.
     cluster_topics : array of shape (Q, K)
         Share of each topic in each cluster.
-    profiles : array of shape (Q, V)
-        Share of each feature in each cluster.
-    overall : array of shape (V,)
-        Share of each feature in all rows: the mean of the profiles, weighted by the sizes of the clusters.
+    weights : array of shape (Q,)
+        Share of the rows in each cluster.
     """
 
     topics: Array
     cluster_topics: Array
-    profiles: Array
-    overall: Array
+    weights: Array
+    counts: Array | None = None  # of clusters whose profiles are not those of the topics, (Q, V)
+
+    @property
+    def profiles(self) -> Array:
+        """Share of each feature in each cluster, (Q, V)."""
+        if self.counts is None:
+            return self.cluster_topics @ self.topics
+        profiles: Array = self.counts / self.counts.sum(axis=1, keepdims=True)
+        return profiles
+
+    @property
+    def overall(self) -> Array:
+        """Share of each feature in all rows, (V,): the mean of the profiles, weighted by the sizes of the clusters."""
+        return self.weights @ self.profiles
 
 
 def in_counts(model: Any) -> Shown:
@@ -294,10 +328,8 @@ def in_counts(model: Any) -> Shown:
     topics, shares = np.asarray(model.components_), np.asarray(model.cluster_topics_)
     weights = np.asarray(model.weights_)
     if getattr(model, "stabilize_", None) is None and getattr(model, "dispersion_", "multinomial") != "polya":
-        profiles = shares @ topics
-        return Shown(topics, shares, profiles, weights @ profiles)
+        return Shown(topics, shares, weights)
     counts = model.cluster_counts_
-    profiles = counts / counts.sum(axis=1, keepdims=True)
     shown_topics, shown_shares = np.zeros_like(topics), np.zeros_like(shares)
     for q, theta in enumerate(shares):
         joint = theta[:, None] * topics  # (K, V)
@@ -307,8 +339,8 @@ def in_counts(model: Any) -> Shown:
         shown_shares[q] = joint.sum(axis=1)
     in_topic = shown_topics.sum(axis=1, keepdims=True)
     # A topic that no cluster uses has no counts: it is shown by its own parameters.
-    shown_topics = np.where(in_topic > 0, np.divide(shown_topics, in_topic, where=in_topic > 0), topics)
-    return Shown(shown_topics, shown_shares / shown_shares.sum(axis=1, keepdims=True), profiles, weights @ profiles)
+    shown_topics = np.divide(shown_topics, in_topic, out=topics.copy(), where=in_topic > 0)
+    return Shown(shown_topics, shown_shares / shown_shares.sum(axis=1, keepdims=True), weights, counts)
 
 
 def advice(overall: float, *, dispersion: str, stabilize: str | None, is_command: bool = False) -> str | None:

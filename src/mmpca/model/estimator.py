@@ -29,6 +29,7 @@ from mmpca.model.dispersion import (
     draw_bursts,
     feature_halves,
     in_counts,
+    is_decided,
     is_same_partition,
     overdispersion,
 )
@@ -41,9 +42,9 @@ from mmpca.topics import fit_lda, topic_shares
 Array = NDArray[np.float64]
 
 MAX_ROUNDS = 3  # of variance factors and clusters
-# "auto" compares these on a sample of the rows, from a few starts on each half of two random splits of the features.
+# "auto" compares these on a sample of the rows, from a few starts on each half of the features.
 CANDIDATES: tuple[tuple[str, str | None], ...] = (("polya", None), ("multinomial", "sqrt"), ("multinomial", None))
-COMPARED_ROWS, COMPARED_STARTS, N_SPLITS = 2000, 3, 2
+COMPARED_ROWS, COMPARED_STARTS = 2000, 3
 CONCENTRATION_ROWS = 2000  # from which the concentration of topic shares is estimated
 # Attributes that not every fit has.
 OPTIONAL_ATTRIBUTES = (
@@ -352,7 +353,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         with one_blas_thread(), open_threads(n_threads) as threads:
             backend = backend.with_threads(threads)
             # Topics and labels, in the units that the dispersion asks for.
-            run = _Run(*seeds, n_threads, threads, monitor, sample_size)
+            run = _Run(seeds[0], seeds[1], n_threads, threads, monitor, sample_size)
             found = self._search_in_units(backend, run, saved, bursts)
             best, rows = found.best, found.rows
             counts = backend.map_reduce(group_sums, every, best.labels, shared=(self.n_clusters,))  # (Q, V)
@@ -488,23 +489,25 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         from sklearn.metrics import adjusted_rand_score  # not needed otherwise
 
         rng = np.random.default_rng(run.topics_seed)
-        some = np.sort(rng.permutation(backend.n_rows)[:COMPARED_ROWS])
-        rows, scores = backend.take(some), dict.fromkeys(CANDIDATES, 0.0)
-        for _ in range(N_SPLITS):
-            split = feature_halves(rows, rng)
-            if split is None or len(split[2]) <= self.n_clusters or run.monitor.is_stopped:
+        rows = backend.take(np.sort(rng.permutation(backend.n_rows)[:COMPARED_ROWS]))
+        scores = np.empty((0, len(CANDIDATES)))
+        while not run.monitor.is_stopped and not is_decided(scores):
+            halves = feature_halves(rows, rng)
+            if halves is None or halves[0].n_rows <= self.n_clusters:
                 break
-            for dispersion, stabilize in CANDIDATES:
-                labels = []
-                for half in split[:2]:
-                    n_topics = min(self.n_topics, half.n_features)
-                    kind: dict[str, Any] = {"dispersion": dispersion, "stabilize": stabilize, "n_init": COMPARED_STARTS}
-                    own = {"topic_prior": self.topic_prior, "max_epochs": self.max_epochs, "tol": self.tol}
-                    model = MMPCA(self.n_clusters, n_topics, **kind, **own)
-                    of_half = LocalRows(half, run.threads)
-                    labels.append(model._search_in_units(of_half, run, None, None).best.labels)
-                scores[dispersion, stabilize] += adjusted_rand_score(*labels)
-        return max(CANDIDATES, key=lambda candidate: scores[candidate])  # the first, if there are ties
+            agreement = [
+                adjusted_rand_score(*(self._labels_of_half(half, run, *candidate) for half in halves))
+                for candidate in CANDIDATES
+            ]
+            scores = np.vstack([scores, agreement])
+        return CANDIDATES[int(scores.sum(axis=0).argmax())]  # the first, if there are ties
+
+    def _labels_of_half(self, half: Counts, run: _Run, dispersion: str, stabilize: str | None) -> NDArray[np.int32]:
+        """Return the labels of rows with half of the features, found from a few starts."""
+        own: dict[str, Any] = {name: getattr(self, name) for name in ("topic_prior", "max_epochs", "tol")}
+        own |= {"dispersion": dispersion, "stabilize": stabilize, "n_init": COMPARED_STARTS}
+        model = MMPCA(self.n_clusters, min(self.n_topics, half.n_features), **own)
+        return model._search_in_units(LocalRows(half, run.threads), run, None, None).best.labels
 
     def _concentration(self, rows: RowBackend, best: Outcome, sums: Array, smoothing: float) -> Array:
         """Return the concentration of the rows' topic shares, (Q,), from some of the rows."""
@@ -767,19 +770,15 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         check_is_fitted(self)
         from mmpca.simulate import simulate_mmpca  # not needed to fit or predict
 
-        is_polya = self.dispersion_ == "polya"
-        shown, rng = in_counts(self), check_random_state(random_state)
-        drawn = simulate_mmpca(
-            n_samples,
-            topics=shown.profiles if is_polya else self.components_,
-            cluster_topics=np.eye(len(self.weights_)) if is_polya else self.cluster_topics_,
-            weights=self.weights_,
-            lengths=max(1, round(self._mean_length)) if lengths is None else lengths,
-            random_state=rng if is_polya else random_state,
-        )
-        if not is_polya:
-            return drawn.X, drawn.labels
-        return draw_bursts(drawn.X, shown.profiles[drawn.labels], self.variance_factors_, rng), drawn.labels
+        lengths = max(1, round(self._mean_length)) if lengths is None else lengths
+        if self.dispersion_ == "polya":
+            rng, profiles = check_random_state(random_state), in_counts(self).profiles
+            mixture: dict[str, Any] = {"topics": profiles, "cluster_topics": np.eye(len(profiles))}
+            drawn = simulate_mmpca(n_samples, **mixture, weights=self.weights_, lengths=lengths, random_state=rng)
+            return draw_bursts(drawn.X, profiles[drawn.labels], self.variance_factors_, rng), drawn.labels
+        mixture = {"topics": self.components_, "cluster_topics": self.cluster_topics_}
+        drawn = simulate_mmpca(n_samples, **mixture, weights=self.weights_, lengths=lengths, random_state=random_state)
+        return drawn.X, drawn.labels
 
     def explain(
         self,

@@ -243,8 +243,9 @@ def topic_features(model: Any, topic: int, *, n_features: int = 10, by: str = "s
 
 def _lift(shown: Shown, shares: Array) -> Array:
     """Return the lift of each feature in a topic, 0 for features that are too rare in it; shares: (V,)."""
-    is_frequent = (shares >= 0.1 * shares.max()) & (shown.overall > 0)
-    lift: Array = np.divide(shares, shown.overall, out=np.zeros_like(shares), where=is_frequent)
+    overall = shown.overall
+    is_frequent = (shares >= 0.1 * shares.max()) & (overall > 0)
+    lift: Array = np.divide(shares, overall, out=np.zeros_like(shares), where=is_frequent)
     return lift
 
 

@@ -133,6 +133,7 @@ class LabelTable(NamedTuple):
 def cluster_cards(context: Context, quality: Summary | None) -> list[ClusterCard]:
     """Return the clusters, with the features that distinguish each one."""
     model, shown = context.model, in_counts(context.model)
+    overall = shown.overall
     sizes = np.bincount(context.clusters, minlength=len(model.weights_))
     used = used_topics(model)
     return [
@@ -145,9 +146,7 @@ def cluster_cards(context: Context, quality: Summary | None) -> list[ClusterCard
             shares=shown.cluster_topics[q].tolist(),
             topics=used[q],
             # Ranked by p log(p / p_all), because lift alone would favor features that occur once.
-            features=_leading_features(
-                context, profile, shown.overall, profile * np.log(_lift(profile, shown.overall))
-            ),
+            features=_leading_features(context, profile, overall, profile * np.log(_lift(profile, overall))),
         )
         for q, profile in enumerate(shown.profiles)
     ]
@@ -157,14 +156,14 @@ def topic_cards(context: Context, quality: Summary | None) -> list[TopicCard]:
     """Return the topics, with their most probable features."""
     model, shown = context.model, in_counts(context.model)
     shares, used = shown.cluster_topics, used_topics(model)
-    weights = model.weights_ @ shares  # (K,)
+    weights, overall = model.weights_ @ shares, shown.overall  # (K,), (V,)
     return [
         TopicCard(
             number=k,
             weight=float(weights[k]),
             coherence=None if quality is None else float(quality.npmi[k]),
             clusters=[(int(q), float(shares[q, k])) for q in np.argsort(-shares[:, k]) if k in used[q]],
-            features=_leading_features(context, topic, shown.overall, topic),
+            features=_leading_features(context, topic, overall, topic),
         )
         for k, topic in enumerate(shown.topics)
     ]
