@@ -199,11 +199,11 @@ def score_rows(
 
 
 def fitted_labels(model: MMPCA, backend: RowBackend) -> NDArray[np.int32]:
-    """Return the labels of rows that should be judged without themselves: the fitted rows of a model of row shares.
+    """Return the labels of rows that should be judged without themselves: the fitted rows of a model with shares.
 
     They are recognized by the sums of their clusters; all other rows have the label -1.
     """
-    is_candidate = model.dispersion_ == "shares" and backend.n_rows == len(model.labels_)
+    is_candidate = hasattr(model, "concentration_") and backend.n_rows == len(model.labels_)
     if is_candidate:
         every, n_clusters = np.arange(backend.n_rows), len(model.weights_)
         sums = backend.map_reduce(group_sums, every, model.labels_, shared=(n_clusters,))  # (Q, V)

@@ -306,7 +306,7 @@ def fit_concentration(
     """
     X, lengths = rows.to_csr(), rows.row_totals().astype(np.float64)
     weights = np.zeros((rows.n_rows, n_clusters))
-    weights[np.arange(rows.n_rows), labels] = 1.0
+    weights[np.arange(rows.n_rows), np.asarray(labels)] = 1.0
     variances, gamma = [0.0], None
     for step in range(EM_STEPS + 1):
         # M-step: weights and topic shares of the clusters, then the variance of shares around them.

@@ -45,7 +45,7 @@ MAX_ROUNDS = 3  # of variance factors and clusters
 # "auto" compares these on a sample of the rows, from a few starts on each half of the features.
 CANDIDATES: tuple[tuple[str, str | None], ...] = (("polya", None), ("multinomial", "sqrt"), ("multinomial", None))
 COMPARED_ROWS, COMPARED_STARTS = 2000, 3
-CONCENTRATION_ROWS = 2000  # from which the concentration of topic shares is estimated
+CONCENTRATION_ROWS = 1000  # from which the concentration of topic shares is estimated
 # Attributes that not every fit has.
 OPTIONAL_ATTRIBUTES = (
     "feature_names_in_", "refit_components_", "refit_cluster_topics_", "refit_bound_", "variance_factors_",
@@ -183,8 +183,9 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     mean_profile_ : ndarray of shape (n_features,)
         With "polya", the mean profile of the clusters at which counts are weighed.
     concentration_ : ndarray of shape (n_clusters,)
-        With "shares", the concentration c of the rows' topic shares, which are Dirichlet(c theta_q) in cluster q: the
-        larger, the more alike the rows, infinite if their shares do not vary. It is common to all clusters.
+        With "shares" and "polya", the concentration c of the rows' topic shares, which are Dirichlet(c theta_q) in
+        cluster q: the larger, the more alike the rows, infinite if their shares do not vary. It is common to all
+        clusters. Predictions use it, the search does not.
     topic_prior_ : float
         The `topic_prior` of the fit.
     stabilize_ : {None, "sqrt"}
@@ -364,9 +365,9 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
                 some = np.linspace(0, backend.n_rows - 1, min(backend.n_rows, prediction.SMOOTHING_ROWS)).astype(int)
                 fitted = (best.labels[some], best.beta, best.gamma / best.gamma.sum(axis=1, keepdims=True), sums)
                 smoothing = prediction.choose_smoothing(rows.take(some), *fitted)
-            # How much the topic shares of rows vary within clusters, if asked for.
+            # How much the topic shares of rows vary within clusters, in the units of the search.
             concentration = None
-            if found.dispersion == "shares":
+            if found.dispersion != "multinomial":
                 monitor.begin("shares", "measuring how much topic shares vary")
                 concentration = self._concentration(rows, best, sums, smoothing)
             # Refit, if asked for: topics and topic shares that maximize the bound under these labels.

@@ -127,7 +127,7 @@ class Explanation(NamedTuple):
     verdict : {"clear", "likely", "borderline"}
         Probability of at least 0.99, at least 0.75, or less. If `overdispersion_` exceeds 1, log-odds are divided by
         it first, because counts that come in bursts carry less evidence than independent ones; not so with
-        ``dispersion="shares"``, whose probabilities allow for it.
+        ``dispersion="shares"`` or ``"polya"``, whose probabilities allow for it.
     runner_up : int or None
         The most probable other cluster; None if there is no other.
     margin : float
@@ -142,12 +142,12 @@ class Explanation(NamedTuple):
     from_others : float
         Sum over the features that are not listed. Listed evidence, `from_sizes`, `from_others` and `from_variation` add
         up to `margin`.
+    from_variation : float
+        With ``dispersion="shares"`` or ``"polya"``, the rest of the margin: the evidence of features is what it would
+        be if all rows of a cluster mixed the topics alike, and counts less because they do not. A fitted row is also
+        compared with its cluster without the row. 0 otherwise.
     is_fitted : bool
         True if X holds the fitted rows; gains then refer to moving the row instead of adding it.
-    from_variation : float
-        With ``dispersion="shares"``, what remains: features are weighed as if all rows of a cluster mixed the topics
-        alike; because they do not, and because a fitted row is compared with its cluster without the row, most of this
-        evidence counts less. 0 otherwise.
     contribution : float or None
         Change of the bound when the row joins the cluster; for another cluster, add the gain of the alternative. None
         without gains.

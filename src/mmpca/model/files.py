@@ -379,10 +379,10 @@ def _restore(manifest: Manifest, arrays: Arrays) -> MMPCA:
                 f"{name} does not fit the arrays: they have {sizes[letter]} entries, expected {found}."
             )
     fitted |= {"topic_prior_": float(model.topic_prior), "stabilize_": model.stabilize, "dispersion_": model.dispersion}
-    expected = {"polya": "variance_factors_", "shares": "concentration_"}
-    if model.dispersion == "auto" or any(
-        (model.dispersion == kind) != (name in fitted) for kind, name in expected.items()
-    ):
+    is_expected = {
+        "variance_factors_": model.dispersion == "polya", "concentration_": model.dispersion in ("shares", "polya"),
+    }  # fmt: skip
+    if model.dispersion == "auto" or any((name in fitted) != holds for name, holds in is_expected.items()):
         raise ModelFileError(f"dispersion does not fit the arrays: it is {_shown(model.dispersion)}.")
     fitted["starts_"] = [StartReport(**_restore_numbers(start, _START, "a start")) for start in manifest["starts"]]
     if (names := manifest["feature_names"]) is not None:
