@@ -10,7 +10,7 @@ DATA ?=
 RESULTS ?= benchmarks/results/accuracy
 EXPERIMENTS ?= benchmarks/results/experiments
 
-.PHONY: demo test lint types contracts check docs pictures bench bench-scale parity accuracy selection-study experiments \
+.PHONY: demo test lint types contracts check docs pictures bench bench-scale parity accuracy calibration selection-study experiments \
     fuzz soak test-oldest clean help
 
 help:  ## List the targets
@@ -72,6 +72,9 @@ parity: $(VENV)/installed-dev  ## Compare with runs of the authors' R package: m
 accuracy: $(VENV)/installed-dev  ## Compare labels with the truth, resumable: make accuracy SEEDS=5 JOBS=2 DATA=path
 	$(BIN)/python benchmarks/accuracy.py --seeds $(SEEDS) --jobs $(JOBS) --results $(RESULTS) \
 	    $(if $(DATA),--data $(DATA)) $(if $(REFERENCE),--reference $(REFERENCE)) $(OPTIONS)
+
+calibration: $(VENV)/installed-dev  ## Compare probabilities with how often they are right: make calibration DATA=path
+	$(BIN)/python benchmarks/calibration.py $(if $(DATA),--data $(DATA)) $(OPTIONS)
 
 selection-study: $(VENV)/installed-dev  ## Count how often each criterion chooses the true (Q, K), resumable
 	$(BIN)/python benchmarks/selection_study.py --jobs $(JOBS) $(OPTIONS)

@@ -17,6 +17,7 @@ from mmpca.counts import (
     Counts,
     as_counts,
     count_remedy,
+    effective_counts,
     no_rows,
     scale_hint,
     square_root,
@@ -349,6 +350,28 @@ def test_csr_shares_entries_with_the_counts():
     assert np.shares_memory(csr.data, EXPECTED.data)
     assert np.shares_memory(csr.indices, EXPECTED.indices)
     np.testing.assert_array_equal(csr.toarray(), DENSE)
+
+
+@pytest.mark.parametrize("rate", [1e-15, 1e-6, 0.003, 1.0, 80.0, 1e3, 1e9])
+def test_effective_counts_are_sums_of_probabilities_of_a_new_burst(rate):
+    """The j-th further count of a burst counts a / (a + j)."""
+    X = np.array([[1, 2, 3, 17, 250, 1], [40, 1, 5, 0, 1, 2]])
+    found = effective_counts(as_counts(X), np.full(6, rate)).to_csr().toarray()
+    for i, v in np.argwhere(X):
+        a = X[i].sum() * rate
+        worth = (a / (a + np.arange(X[i, v]))).sum()
+        assert abs(found[i, v] - worth) <= 0.5 + 1e-9
+    np.testing.assert_array_equal(found > 0, X > 0)
+
+
+def test_effective_counts_stay_between_one_and_the_count():
+    X = np.tile(np.random.default_rng(0).integers(1, 10**6, (50, 1)), 20)
+    rates = np.concatenate([[0.0, np.inf], 10.0 ** np.linspace(-14, 9, 18)])
+    found = effective_counts(as_counts(X), rates).to_csr().toarray()
+    assert (found[:, 0] == 1).all()
+    np.testing.assert_array_equal(found[:, 1], X[:, 1])
+    assert ((found >= 1) & (found <= X)).all()
+    assert (np.diff(found[:, 2:], axis=1) >= 0).all()  # larger rates, larger counts
 
 
 def test_square_roots_are_rounded_and_keep_the_pattern():

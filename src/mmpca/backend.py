@@ -204,6 +204,9 @@ class RowBackend(Protocol):
     def map(self, call: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call `apply` for each task ``(rows, *arguments)``, in parallel where possible."""
 
+    def with_counts(self, call: Callable[..., Counts], *shared: Any) -> RowBackend:
+        """Return the same rows with other counts, ``call(block, *shared)`` of each block, where the blocks are."""
+
     def take(self, rows: Rows) -> Counts:
         """Collect some rows in this process, in the given order."""
 
@@ -244,6 +247,10 @@ class LocalRows:
     def map(self, call: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call the function for each task, in threads."""
         return list(self.threads.imap(lambda task: call(select(self.rows, task[0]), *task[1:]), tasks))
+
+    def with_counts(self, call: Callable[..., Counts], *shared: Any) -> LocalRows:
+        """Return the same rows with other counts."""
+        return LocalRows(call(self.rows, *shared), self.threads)
 
     def take(self, rows: Rows) -> Counts:
         """Return some rows, copied unless all of them are wanted."""

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from scipy.special import digamma
 
 from mmpca.errors import CountsError
 
@@ -20,6 +21,9 @@ LARGEST_COUNT = 2**31 - 1
 
 # Entries per chunk: temporaries stay in the cache, and the sum of a chunk is exact in float64.
 _CHUNK = 2**17
+
+_SMALL_SHAPE = 1e-12  # of a negative binomial; below, even a count of 2**31 is worth one
+_LARGE_SHAPE = 1e4  # above, the expansion of digamma is exact to 1e-13
 
 _N_SAMPLE_ROWS = 100  # rows inspected to guess where fractions come from
 
@@ -215,6 +219,76 @@ def square_root(counts: Counts) -> Counts:
     for part in _chunks(counts.nnz):
         np.rint(np.sqrt(counts.data[part]), out=roots[part], casting="unsafe")
     return counts._replace(data=roots)
+
+
+def effective_counts(counts: Counts, rates: NDArray[np.float64]) -> Counts:
+    r"""Return how many independent counts each count is worth if its feature comes in bursts, as whole numbers.
+
+    A count x with a negative binomial distribution of shape a is worth
+
+    .. math:: t = a (\psi(x + a) - \psi(a)) = \sum_{j=0}^{x-1} \frac{a}{a + j},
+
+    the slope in :math:`\log a` of its log-likelihood: one for the first of a burst, less for every further one. The
+    shape is the row's total times the rate of the feature. Effective counts are between 1 and x; they are rounded to
+    whole numbers, so that sums over rows stay exact in any order, like those of counts.
+
+    Parameters
+    ----------
+    counts : Counts of shape (n_rows, n_features)
+    rates : array of shape (n_features,)
+        Shape of each feature in a row with total 1; infinite for features without bursts, whose counts stay the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mmpca.counts import as_counts, effective_counts
+    >>> effective_counts(as_counts([[9, 9, 9]]), np.array([0.0, 1 / 27, np.inf])).data
+    array([1, 3, 9], dtype=int32)
+    """
+    totals = counts.row_totals().astype(np.float64)
+    effective = np.empty_like(counts.data)
+    for first, last in _row_blocks(counts.indptr):
+        part = slice(counts.indptr[first], counts.indptr[last])
+        lengths = np.repeat(totals[first:last], np.diff(counts.indptr[first : last + 1]))
+        worth = _worth(counts.data[part].astype(np.float64), lengths * rates[counts.indices[part]])
+        np.rint(np.clip(worth, 1.0, counts.data[part]), out=effective[part], casting="unsafe")
+    return counts._replace(data=effective)
+
+
+def _worth(x: NDArray[np.float64], a: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a (digamma(x + a) - digamma(a)); 1 for a shape of zero, x for an infinite one."""
+    worth = np.where(a > _SMALL_SHAPE, x, 1.0)
+    small, large = (a > _SMALL_SHAPE) & (a <= _LARGE_SHAPE), (a > _LARGE_SHAPE) & np.isfinite(a)
+    worth[small] = a[small] * (digamma(x[small] + a[small]) - digamma(a[small]))
+    # The difference of two nearly equal numbers would lose digits: expand both around infinity.
+    y, b = x[large], a[large]
+    worth[large] = b * np.log1p(y / b) + 0.5 * y / (y + b) + y * (y + 2 * b) / (12 * b * (y + b) ** 2)
+    return worth
+
+
+class Units(NamedTuple):
+    """The units of a fit: counts themselves, their square roots or effective counts.
+
+    Attributes
+    ----------
+    stabilize : {None, "sqrt"}
+    rates : array of shape (n_features,) or None
+        Rates of effective counts, None for counts without bursts.
+    """
+
+    stabilize: str | None = None
+    rates: NDArray[np.float64] | None = None
+
+    def convert(self, counts: Counts) -> Counts:
+        """Return counts in these units."""
+        if self.rates is not None:
+            return effective_counts(counts, self.rates)
+        return square_root(counts) if self.stabilize == "sqrt" else counts
+
+
+def in_units(counts: Counts, units: Units) -> Counts:
+    """Return counts in other units; a function, to be sent to the workers that hold the counts."""
+    return units.convert(counts)
 
 
 def transposition_hint(counts: Counts) -> str | None:

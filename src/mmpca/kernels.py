@@ -50,6 +50,9 @@ LARGE_CHANGE = 0.5  # of the counts of a topic in a cluster, beyond which Newton
 ROW_STEPS = 8  # of the fixed point over the features of a row
 # Topics up to which U_qv is exact; beyond, an upper bound takes time proportional to their number, not its square.
 EXACT_SPREAD_TOPICS = 32
+SHARE_STEPS = 100  # of the fixed point over the topic shares of a row
+SHARE_TOL = 1e-2  # counts of a topic by which its last step may change; the bound is flat there
+NEGLIGIBLE = 1e-12  # probability of a feature in a topic, relative to the topic where it is most probable
 SECOND_ORDER_SHARE = 0.05  # of a cluster's counts moved before its second-order quantities are recomputed
 
 
@@ -1140,3 +1143,102 @@ def row_deviations(rows, profiles, concentration, some, labels, deviations):
             squares += x * x
             product += x * profile[rows.indices[p]]
         deviations[b] = max(squares / total - 2.0 * product + total * concentration[labels[b]], 0.0)
+
+
+# --- rows whose topic shares vary within a cluster ------------------------------------------------------------------
+
+
+@_inner()
+def row_topics(rows, i, beta_rows, largest, active):
+    """Write the topics that matter for row i into `active`, and return their number and that of its known features.
+
+    `largest` (V,) holds the largest probability of each feature; it is zero for unknown features.
+    """
+    n_known = 0
+    for p in range(rows.indptr[i], rows.indptr[i + 1]):
+        n_known += largest[rows.indices[p]] > 0
+    n_active = 0
+    for k in range(active.size):
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
+            v = rows.indices[p]
+            if beta_rows[v, k] > NEGLIGIBLE * largest[v]:
+                active[n_active] = k
+                n_active += 1
+                break
+    return n_active, n_known
+
+
+@_inner_sums()
+def share_evidence(x, beta, prior, total, s, weight):
+    """Return the bound on log p(x) of counts x, (n,), and leave expected topic counts in `s`; see `plain_evidence`.
+
+    `beta` (n, K) and `prior` (K,) are those of some topics, `total` is the sum of the prior over all of them.
+    """
+    n_topics, length = s.size, 0.0
+    for j in range(x.size):
+        length += x[j]
+    base = digamma(total + length)
+    for k in range(n_topics):
+        # From counts shared evenly: a topic of small prior would take many steps to grow from its prior share.
+        s[k] = length / n_topics
+        weight[k] = max(math.exp(digamma(prior[k] + s[k]) - base), LEAST_WEIGHT)
+    new = np.empty(n_topics)
+    for _ in range(SHARE_STEPS):
+        fill(new, 0.0)
+        for j in range(x.size):
+            mixture = 0.0
+            for k in range(n_topics):
+                mixture += weight[k] * beta[j, k]
+            ratio = x[j] / mixture
+            for k in range(n_topics):
+                new[k] += ratio * beta[j, k]
+        change = 0.0
+        for k in range(n_topics):
+            new[k] *= weight[k]
+            change = max(change, abs(new[k] - s[k]))
+            s[k] = new[k]
+            weight[k] = max(math.exp(digamma(prior[k] + s[k]) - base), LEAST_WEIGHT)
+        if change < SHARE_TOL:
+            break
+    value = math.lgamma(total) - math.lgamma(total + length)
+    for j in range(x.size):
+        mixture = 0.0
+        for k in range(n_topics):
+            mixture += weight[k] * beta[j, k]
+        value += x[j] * math.log(mixture)
+    for k in range(n_topics):
+        value += math.lgamma(prior[k] + s[k]) - math.lgamma(prior[k]) - s[k] * math.log(weight[k])
+    return value
+
+
+@_jit()
+def evidence_of_rows(rows, beta_rows, largest, priors, some, own, own_priors, evidence):
+    """Write the bound on log p(x_i | cluster q) of some rows into `evidence`, (n, Q).
+
+    Topic shares of a row are Dirichlet(`priors[q]`), priors: (Q, K). In the cluster `own[b]`, unless that is negative,
+    they are Dirichlet(`own_priors[b]`): the cluster without the row. Unknown features, whose `largest` probability (V,)
+    is zero, are passed over. Equals :func:`mmpca.engine.shares.plain_evidence` for each row and cluster.
+    """
+    n_clusters, n_topics = priors.shape
+    active = np.empty(n_topics, np.int64)
+    for b in range(some.size):
+        i = some[b]
+        n_active, n_known = row_topics(rows, i, beta_rows, largest, active)
+        x, beta = np.empty(n_known), np.empty((n_known, n_active))
+        j = 0
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
+            v = rows.indices[p]
+            if largest[v] > 0:
+                x[j] = rows.data[p]
+                for a in range(n_active):
+                    beta[j, a] = beta_rows[v, active[a]]
+                j += 1
+        s, weight, prior = np.empty(n_active), np.empty(n_active), np.empty(n_active)
+        for q in range(n_clusters):
+            source = own_priors[b] if q == own[b] else priors[q]
+            total = 0.0
+            for k in range(n_topics):
+                total += source[k]
+            for a in range(n_active):
+                prior[a] = source[active[a]]
+            evidence[b, q] = share_evidence(x, beta, prior, total, s, weight)

@@ -163,11 +163,12 @@ def test_probabilities_are_those_of_the_model(X, dask_rows, in_memory):
 
 def test_some_rows_of_a_block_are_predicted_in_the_given_order(X, in_memory):
     some = np.array([250, 3, 77, 4])
-    scores = prediction.scores_of(*in_memory.mixture())
+    labels = in_memory.labels_[some]
+    scores = prediction.scores_of(in_memory.mixture())
     block, expected = as_counts(X), in_memory.predict_proba(X)[some]
-    np.testing.assert_array_equal(fitting.predict_rows(block, some, scores, SERIAL), expected.argmax(axis=1))
-    np.testing.assert_allclose(fitting.probability_rows(block, some, scores, SERIAL), expected, rtol=1e-12)
-    best = fitting.best_rows(block, some, scores, SERIAL)
+    np.testing.assert_array_equal(fitting.predict_rows(block, some, labels, scores, SERIAL), expected.argmax(axis=1))
+    np.testing.assert_allclose(fitting.probability_rows(block, some, labels, scores, SERIAL), expected, rtol=1e-12)
+    best = fitting.best_rows(block, some, labels, scores, SERIAL)
     np.testing.assert_allclose(best["probability"], expected.max(axis=1), rtol=1e-12)
     own = fitting.own_rows(block, some, np.zeros(4, np.int32), scores, SERIAL)
     np.testing.assert_allclose(own, expected[:, 0], rtol=1e-12)

@@ -1,4 +1,4 @@
-"""The overdispersion index is one under the model, at any length and number of features, and larger when it fails."""
+"""The overdispersion index is one under the model and larger when it fails; variance factors are those of the data."""
 
 import tracemalloc
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mmpca.backend import LocalRows, open_threads
 from mmpca.counts import as_counts
 from mmpca.distributed.sources import load
-from mmpca.model.dispersion import LARGE_INDEX, advice, overdispersion
+from mmpca.model.dispersion import LARGE_INDEX, Bursts, advice, burstiness, overdispersion
 from mmpca.simulate import paper_design, simulate_mmpca, sparse_topics
 
 
@@ -207,20 +207,154 @@ def test_counts_of_a_million_do_not_cancel():
     assert found.overall == pytest.approx(1_000_000 * plain.overall, rel=1e-6)
 
 
+# --- variance factors -------------------------------------------------------------------------------------------
+
+
+def bursty(n_rows, profile, factors, length, seed=0):
+    """Return negative binomial counts with means L p_v and variance factors phi_v."""
+    rng = np.random.default_rng(seed)
+    shape = np.asarray(length).reshape(-1, 1) * profile / (factors - 1.0)
+    return rng.poisson(rng.gamma(np.broadcast_to(shape, (n_rows, len(profile)))) * (factors - 1.0))
+
+
+def one_cluster(X):
+    return burstiness(as_counts(X), np.zeros(len(X), dtype=int), 1)
+
+
+def reference_factors(X, labels, n_clusters):
+    """Return the unshrunk moments, written out cluster by cluster."""
+    observed, expected = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for q in range(n_clusters):
+        rows = X[labels == q]
+        if len(rows) < 2:
+            continue
+        totals, p = rows.sum(axis=1, keepdims=True), rows.sum(axis=0) / rows.sum()
+        observed += len(rows) / (len(rows) - 1) * ((rows - totals * p) ** 2 / totals).sum(axis=0)
+        expected += len(rows) * p * (1 - p)
+    return np.divide(observed, expected, out=np.ones_like(observed), where=expected > 0)
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1), n_rows=st.integers(6, 40), n_clusters=st.integers(1, 5))
+def test_factors_are_the_moments_within_clusters_shrunk_toward_their_median(seed, n_rows, n_clusters):
+    X, labels, _ = simulate(seed, n_rows=n_rows, n_features=12, length=30, n_clusters=n_clusters)
+    X, labels = X * np.random.default_rng(seed).integers(1, 5, (n_rows, 1)), labels % n_clusters
+    found = burstiness(as_counts(X), labels, n_clusters)
+    raw, n_seen = reference_factors(X, labels, n_clusters), (X > 0).sum(axis=0)
+    members = np.equal.outer(np.arange(n_clusters), labels)
+    informative = ((members.sum(axis=1) > 1)[:, None] * (members @ X)).sum(axis=0) > 0
+    often = (n_seen >= 3) & informative
+    middle = np.median(raw[often]) if often.any() else 1.0
+    expected = np.maximum((n_seen * raw + 10 * middle) / (n_seen + 10), 1)
+    np.testing.assert_allclose(found.factors, expected, rtol=1e-4)
+    sums = members @ X
+    profiles = np.divide(sums, sums.sum(axis=1, keepdims=True), out=np.zeros(sums.shape), where=sums > 0)
+    mean = np.divide((sums * profiles).sum(axis=0), X.sum(axis=0), out=np.zeros(12), where=X.sum(axis=0) > 0)
+    np.testing.assert_allclose(found.profile, mean, rtol=1e-12)
+
+
+@pytest.mark.parametrize("factor", [1.5, 4.0, 30.0])
+def test_factors_of_negative_binomial_rows_are_recovered(factor):
+    profile = np.random.default_rng(1).dirichlet(np.ones(200))
+    lengths = np.random.default_rng(2).integers(500, 5000, 800)
+    factors = np.where(np.arange(200) % 2, factor, 2.0)
+    found = one_cluster(bursty(800, profile, factors, lengths)).factors
+    is_common = profile > 0.002
+    np.testing.assert_allclose(np.median(found[is_common & (factors == factor)]), factor, rtol=0.1)
+    np.testing.assert_allclose(np.median(found[is_common & (factors == 2.0)]), 2.0, rtol=0.1)
+
+
+@pytest.mark.parametrize("concentration", [30, 100, 300])
+def test_factors_of_dirichlet_multinomial_rows_imply_their_concentration(concentration):
+    rng = np.random.default_rng(0)
+    profiles, length = rng.dirichlet(np.ones(60), 3), 300
+    labels = np.repeat([0, 1, 2], 200)
+    X = np.array([rng.multinomial(length, rng.dirichlet(concentration * profiles[q])) for q in labels])
+    factors = burstiness(as_counts(X), labels, 3).factors  # (L + s) / (1 + s)
+    implied = (length - np.median(factors)) / (np.median(factors) - 1)
+    assert implied == pytest.approx(concentration, rel=0.2)
+
+
+def test_factors_are_about_one_and_counts_stay_the_same_under_the_model():
+    X, labels, _ = simulate(3, n_rows=1000)
+    found = burstiness(as_counts(X), labels, 4)
+    assert found.factors.max() < 1.3
+    effective = found.units.convert(as_counts(X))
+    np.testing.assert_array_equal(effective.indices, as_counts(X).indices)
+    assert effective.data.sum() > 0.95 * X.sum()
+
+
+def test_factors_do_not_depend_on_the_order_of_rows_features_and_clusters():
+    X, labels, _ = simulate(0)
+    rng = np.random.default_rng(0)
+    rows, features, clusters = (rng.permutation(n) for n in (*X.shape, 4))
+    found = burstiness(as_counts(5 * X), labels, 4)
+    same = burstiness(as_counts(5 * X[rows][:, features]), clusters[labels[rows]], 4)
+    np.testing.assert_allclose(same.factors, found.factors[features], rtol=1e-9)
+    np.testing.assert_allclose(same.profile, found.profile[features], rtol=1e-12)
+
+
+def test_factors_are_the_same_in_threads_and_in_parts_bit_for_bit():
+    X, labels, _ = simulate(0, n_rows=1000)
+    X = X * np.random.default_rng(0).integers(1, 100, (1000, 1))
+    alone = burstiness(as_counts(X), labels, 4)
+    with open_threads(2) as threads:
+        for backend in (LocalRows(as_counts(X), threads), load([X[:333], X[333:400], X[400:]]).backend):
+            for one, other in zip(burstiness(backend, labels, 4), alone, strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+AWKWARD = {
+    "one count in each row": (np.eye(6, dtype=int), np.array([0, 0, 0, 1, 1, 1])),
+    "clusters of one row": (np.array([[3, 1, 0], [0, 9, 1], [2, 2, 2]]), np.array([0, 1, 2])),
+    "a feature in one row": (np.array([[3, 1, 900], [2, 2, 0], [1, 3, 0], [2, 1, 0]]), np.zeros(4, dtype=int)),
+    "a single feature": (np.array([[3], [1], [7]]), np.zeros(3, dtype=int)),
+    "an empty cluster and an empty column": (np.array([[3, 0, 1], [4, 0, 2], [1, 0, 3]]), np.array([0, 0, 2])),
+    "identical rows": (np.tile([2, 3, 5], (10, 1)), np.zeros(10, dtype=int)),
+    "counts up to the largest": (np.array([[2**31 - 1, 1], [1, 2**31 - 1], [5, 5]]), np.zeros(3, dtype=int)),
+}
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_factors_and_effective_counts_survive_awkward_input(name):
+    X, labels = AWKWARD[name]
+    found = burstiness(as_counts(X), labels, 3)
+    assert np.isfinite(found.factors).all()
+    assert (found.factors >= 1).all()
+    assert ((found.profile >= 0) & (found.profile <= 1)).all()
+    effective = found.units.convert(as_counts(X)).data
+    assert ((effective >= 1) & (effective <= as_counts(X).data)).all()
+
+
+def test_effective_counts_of_a_feature_share_the_length_of_their_row():
+    """The expected effective count is proportional to the row's total: profiles do not depend on it."""
+    profile, factors = np.array([0.02, 0.08, 0.3, 0.6]), np.array([3.0, 5.0, 20.0, 50.0])
+    found = Bursts(factors, profile)
+    means = [
+        found.units.convert(as_counts(np.maximum(bursty(4000, profile, factors, length), 1))).to_csr().mean(axis=0)
+        / length
+        for length in (2000, 8000)
+    ]
+    np.testing.assert_allclose(means[0], means[1], rtol=0.1)
+
+
 # --- the advice -------------------------------------------------------------------------------------------------
 
 
-def test_advice_on_a_large_index_names_it_and_the_remedy():
-    text = advice(137.18, stabilize=None)
+@pytest.mark.parametrize("stabilize", [None, "sqrt"])
+@pytest.mark.parametrize(("is_command", "remedy"), [(False, 'dispersion="polya"'), (True, "--dispersion polya")])
+def test_advice_on_a_large_index_names_it_and_the_remedy_in_the_words_of_the_reader(is_command, remedy, stabilize):
+    text = advice(137.18, dispersion="multinomial", stabilize=stabilize, is_command=is_command)
     assert text is not None
     assert "137 times" in text
-    assert 'stabilize="sqrt"' in text
+    assert remedy in text
+    assert ("--" in text) == is_command
 
 
 @pytest.mark.parametrize("overall", [1.0, LARGE_INDEX, np.nan])
 def test_there_is_no_advice_on_a_small_index(overall):
-    assert advice(overall, stabilize=None) is None
+    assert advice(overall, dispersion="multinomial", stabilize=None) is None
 
 
-def test_there_is_no_advice_if_square_roots_are_already_used():
-    assert advice(100.0, stabilize="sqrt") is None
+def test_there_is_no_advice_if_the_variance_is_already_modeled():
+    assert advice(100.0, dispersion="polya", stabilize=None) is None

@@ -13,7 +13,7 @@ from mmpca import MMPCA, engine
 from mmpca.counts import as_counts, transposition_hint
 from mmpca.engine.bound import cluster_bound, mixture, responsibilities, ve_step
 from mmpca.errors import CountsError
-from mmpca.model.prediction import joint_log_likelihood
+from mmpca.model.prediction import Mixture, joint_log_likelihood
 from mmpca.model.rules import RULES
 from mmpca.simulate import paper_design, simulate_mmpca, sparse_topics
 from mmpca.topics.em import SMOOTHING
@@ -91,7 +91,7 @@ def test_all_fitted_attributes_are_documented(model, attributes_of):
         "labels_", "weights_", "components_", "cluster_topics_", "cluster_topic_params_", "bound_", "icl_",
         "bound_history_", "n_epochs_", "converged_", "n_features_in_", "smoothing_",
         "starts_", "overdispersion_", "cluster_overdispersion_", "cluster_counts_",
-        "topic_prior_", "stabilize_",
+        "topic_prior_", "dispersion_", "stabilize_",
     }  # fmt: skip
     assert attributes_of(model).keys() == documented
     assert all(f"\n    {name} : " in MMPCA.__doc__ for name in documented)
@@ -167,7 +167,7 @@ def test_new_rows_are_predicted_nearly_as_well_as_by_the_truth(n_samples, noise)
         model = MMPCA(6, 4, random_state=seed).fit(data.X[:n_samples])
         new, labels = data.X[n_samples:], data.labels[n_samples:]
         theta = (1 - noise) * data.cluster_topics + noise / 4
-        truth = joint_log_likelihood(as_counts(new), data.topics, theta, data.weights).argmax(axis=1)
+        truth = joint_log_likelihood(as_counts(new), Mixture(data.topics, theta, data.weights)).argmax(axis=1)
         # Clusters are numbered at random.
         names = linear_sum_assignment(-confusion_matrix(model.labels_, data.labels[:n_samples]))[1]
         found.append((names[model.predict(new)] == labels).mean())
@@ -357,7 +357,8 @@ def test_stabilizing_is_the_same_as_fitting_and_predicting_rounded_square_roots(
     stabilized = MMPCA(4, 3, stabilize="sqrt", n_init=2, random_state=0).fit(counts)
     plain = MMPCA(4, 3, n_init=2, random_state=0).fit(roots)
     assert (stabilized.stabilize_, plain.stabilize_) == ("sqrt", None)
-    same_fit(stabilized, plain, leaving_out=["stabilize_"])
+    same_fit(stabilized, plain, leaving_out=["stabilize_", "cluster_counts_", "_unit_counts"])
+    np.testing.assert_array_equal(stabilized.unit_counts, plain.cluster_counts_)
     for method in ("predict", "predict_proba", "transform", "score"):
         np.testing.assert_array_equal(getattr(stabilized, method)(counts), getattr(plain, method)(roots))
     assert not np.array_equal(stabilized.transform(counts), plain.transform(counts))
@@ -625,6 +626,7 @@ BAD_PARAMETERS = {
     "start": ["k-means", None, [[1.0], [0.5, 0.5]]],
     "n_init": [0, "Auto", None],
     "algorithm": ["GREEDY", None],
+    "dispersion": ["dirichlet", None],
     "stabilize": ["log", True],
     "max_epochs": [-1, np.inf],
     "tol": [-1, None],

@@ -7,6 +7,7 @@ from scipy import sparse
 from scipy.special import xlogy
 
 from mmpca import MMPCA
+from mmpca.counts import as_counts
 from mmpca.engine.bound import cluster_bound, mixture, partition_bound, ve_step
 from mmpca.model.explanation import judge
 
@@ -20,6 +21,7 @@ def fixed(profiles, weights, *, names=None):
     model.components_, model.cluster_topics_ = profiles, np.eye(n_clusters)
     model.weights_, model.overdispersion_ = np.asarray(weights), 1.0
     model.topic_prior_, model.stabilize_, model.smoothing_ = 1.0, None, 0.0
+    model.dispersion_ = "multinomial"
     model.labels_, model.cluster_counts_ = np.arange(n_clusters, dtype=np.int32), np.round(40 * profiles)
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
@@ -128,10 +130,20 @@ def test_sparse_and_dense_rows_have_the_same_explanation(model, X):
     assert model.explain(sparse.csr_array(X)) == model.explain(X)
 
 
-def test_with_square_roots_evidence_counts_the_roots(X):
-    model = MMPCA(3, 2, n_init=1, stabilize="sqrt", random_state=0).fit(9 * X)
-    part = model.explain(9 * X, [0])[0].evidence_for[0]
-    assert part.occurrences == round(np.sqrt(9 * X[0, part.feature]))
+@pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
+@pytest.mark.parametrize("kind", [{}, {"stabilize": "sqrt"}, {"dispersion": "polya"}, {"dispersion": "shares"}])
+def test_evidence_is_weighed_in_the_units_of_the_fit_and_shown_with_the_counts(X, kind):
+    bursts = X * np.random.default_rng(0).integers(1, 20, X.shape)
+    model = MMPCA(3, 2, n_init=1, **kind, random_state=0).fit(bursts)
+    units = model.units.convert(as_counts(bursts)).to_csr().toarray()
+    topics, shares, _ = model.mixture()
+    log_profiles = np.log(shares @ topics)
+    for why in model.explain(bursts, [0, 7]):
+        for part in why.evidence_for + why.evidence_against:
+            i, v = why.row, part.feature
+            assert part.occurrences == bursts[i, v]
+            odds = log_profiles[why.cluster, v] - log_profiles[why.runner_up, v]
+            assert part.nats == pytest.approx(units[i, v] * odds, rel=1e-9)
 
 
 # --- special cases ----------------------------------------------------------------------------------------------

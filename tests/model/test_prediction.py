@@ -19,6 +19,7 @@ from mmpca.engine.bound import ve_step
 from mmpca.errors import CountsError
 from mmpca.model.prediction import (
     SMOOTHINGS,
+    Mixture,
     align_features,
     choose_smoothing,
     joint_in_blocks,
@@ -220,7 +221,7 @@ def test_predictions_of_a_row_do_not_depend_on_other_rows(model, new_rows):
 
 
 def test_rows_are_scored_in_blocks_that_cover_them_all(model, new_rows):
-    scores = scores_of(*model.mixture())
+    scores = scores_of(model.mixture())
     blocks = list(joint_in_blocks(as_counts(new_rows), scores, block_size=7))
     assert [len(joint) for _, joint in blocks] == [7, 7, 7, 7, 7, 5]
     joint = np.empty((40, 4))
@@ -253,7 +254,7 @@ def test_probabilities_of_all_possible_rows_sum_to_one(unseen, length):
 
 def test_a_score_without_unseen_features_is_the_plain_likelihood(model, new_rows):
     assert (model.components_ > 0).any(axis=0).all()
-    joint = joint_log_likelihood(as_counts(new_rows), *model.mixture())
+    joint = joint_log_likelihood(as_counts(new_rows), model.mixture())
     assert model.score(new_rows) == np.mean(logsumexp(joint, axis=1))
 
 
@@ -272,7 +273,9 @@ def test_a_learning_curve_prefers_more_rows():
 
 def test_a_profile_that_underflows_is_not_taken_for_an_unseen_feature():
     topics = np.array([[1.0, 0.0], [0.0, 1.0]])
-    joint = joint_log_likelihood(as_counts([[0, 1]]), 1e-200 * topics, np.array([[1, 1e-200], [0.5, 0.5]]), np.ones(2))
+    joint = joint_log_likelihood(
+        as_counts([[0, 1]]), Mixture(1e-200 * topics, np.array([[1, 1e-200], [0.5, 0.5]]), np.ones(2))
+    )
     assert joint[0, 0] < joint[0, 1] < -400
 
 

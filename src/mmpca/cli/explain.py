@@ -124,7 +124,7 @@ def evidence_columns(explanations: Sequence[Explanation], names: Sequence[str]) 
         evidence: list[tuple[str, int | None, float]] = [
             (part.name, part.occurrences, part.nats) for part in why.evidence_for + why.evidence_against
         ]
-        evidence += [("all other features", None, why.from_others), ("cluster sizes", None, why.from_sizes)]
+        evidence += [(name, None, nats) for name, nats in why.other_terms]
         lines += [head | {"feature": name, "count": count, "nats": nats} for name, count, nats in evidence]
     return {name: [line[name] for line in lines] for name in lines[0]} if lines else {}
 
@@ -171,7 +171,7 @@ def _evidence_table(why: Explanation) -> Table:
     largest = max((abs(part.nats) for part in listed), default=1.0)
     for part in listed:
         table.add_row(part.name, str(part.occurrences), f"{part.nats:+.2f}", _bar(part.nats, largest))
-    for name, nats in (("all other features", why.from_others), ("cluster sizes", why.from_sizes)):
+    for name, nats in why.other_terms:
         table.add_row(Text(name, style="dim"), "", f"{nats:+.2f}", "")
     return table
 

@@ -102,13 +102,14 @@ def fit(
     # Overdispersion is described below, in terms of the options of this command.
     notes = console.warning_texts(w for w in caught if not issubclass(w.category, OverdispersionWarning))
     console.notes([f"resumed from {checkpoint}"] * is_resumed + rows.notes + notes)
+    advised = dispersion_advice(model)
     if output.json:
         document = describe(model) | {
             "interrupted": is_interrupted,
             "seconds": seconds,
             "model": output.model,
             "labels": output.labels or records(labels),
-            "notes": suspected + rows.notes + notes + [describe_dispersion(model)] * is_overdispersed(model),
+            "notes": suspected + rows.notes + notes + ([] if advised is None else [advised]),
         }
         console.print_json(document)
     else:
@@ -134,11 +135,11 @@ def _load(
     sizes = {"n_clusters": model.n_clusters, "n_topics": model.n_topics}
     if scheduler is None and len(paths) == 1:
         data = drop_empty_rows(read_data(paths[0], read, text), paths[0], drop=drop_empty)
-        yield load_data(data, model.stabilize), data.text, suspicions(data, **sizes)
+        yield load_data(data), data.text, suspicions(data, **sizes)
         return
     check_no_text_options(paths[0], text)
     check_model(model)
-    reading = Reading(model.stabilize, empty_rows="drop")
+    reading = Reading(empty_rows="drop")
     with load_files(paths, read, scheduler, reading, n_jobs=model.n_jobs) as loaded:
         if not drop_empty:
             check_no_empty_rows(paths, loaded)
@@ -187,7 +188,10 @@ def describe(model: MMPCA) -> dict[str, Any]:
     """Return a fitted model for JSON."""
     import numpy as np
 
+    from mmpca.model.dispersion import in_counts
+
     names, sizes = _feature_names(model), np.bincount(model.labels_, minlength=len(model.weights_))
+    shown = in_counts(model)
     return {
         "n_clusters": len(model.weights_),
         "n_topics": len(model.components_),
@@ -195,13 +199,14 @@ def describe(model: MMPCA) -> dict[str, Any]:
         "icl": model.icl_,
         "converged": model.converged_,
         "epochs": model.n_epochs_,
+        "dispersion": model.dispersion_,
         "overdispersion": model.overdispersion_,
         "clusters": [
             {"cluster": q, "rows": int(size), "features": [names[v] for v in features]}
             for q, (size, features) in enumerate(zip(sizes, characteristic_features(model), strict=True))
         ],
-        "cluster_topics": model.cluster_topics_.tolist(),
-        "topics": [[names[v] for v in _largest(topic)] for topic in model.components_],
+        "cluster_topics": shown.cluster_topics.tolist(),
+        "topics": [[names[v] for v in _largest(topic)] for topic in shown.topics],
     }
 
 
@@ -209,7 +214,9 @@ def _show(model: MMPCA, seconds: float, is_interrupted: bool) -> None:
     """Print the fit, its clusters and its topics."""
     import numpy as np
 
-    out, names = console.out(), _feature_names(model)
+    from mmpca.model.dispersion import in_counts
+
+    out, names, cluster_topics = console.out(), _feature_names(model), in_counts(model).cluster_topics
     ending = "converged" if model.converged_ else "interrupted" if is_interrupted else "not converged"
     out.print(
         f"bound {model.bound_:,.1f} ({ending}), ICL {model.icl_:,.1f}, best of {len(model.starts_)} starts, "
@@ -220,7 +227,7 @@ def _show(model: MMPCA, seconds: float, is_interrupted: bool) -> None:
     table.add_column("topics", max_width=30)
     table.add_column("features")
     for q, features in enumerate(characteristic_features(model)):
-        shares = model.cluster_topics_[q]
+        shares = cluster_topics[q]
         main = [k for k in np.argsort(-shares, kind="stable")[:TOPICS_SHOWN] if shares[k] >= SMALLEST_SHARE]
         topics = ", ".join(f"{k}: {shares[k]:.0%}" for k in main)
         table.add_row(str(q), f"{(model.labels_ == q).sum():,}", topics, ", ".join(names[v] for v in features))
@@ -230,17 +237,19 @@ def _show(model: MMPCA, seconds: float, is_interrupted: bool) -> None:
 
 def topic_table(model: MMPCA, names: Sequence[str]) -> Table:
     """Return a table of topics with their most probable features."""
+    from mmpca.model.dispersion import in_counts
+
     table = console_table("Topics with their most probable features, in percent", right=["topic"], left=["features"])
-    for k, topic in enumerate(model.components_):
+    for k, topic in enumerate(in_counts(model).topics):
         table.add_row(str(k), ", ".join(f"{names[v]} {100 * topic[v]:.1f}" for v in _largest(topic)))
     return table
 
 
-def is_overdispersed(model: MMPCA) -> bool:
-    """Return True if counts vary so much more than the model expects that the user should know."""
-    from mmpca.model.dispersion import LARGE_INDEX
+def dispersion_advice(model: MMPCA) -> str | None:
+    """Return what to do if counts vary much more than the model expects, in terms of the options of this command."""
+    from mmpca.model.dispersion import advice
 
-    return bool(model.overdispersion_ > LARGE_INDEX)
+    return advice(model.overdispersion_, dispersion=model.dispersion_, stabilize=model.stabilize_, is_command=True)
 
 
 def describe_dispersion(model: MMPCA) -> str:
@@ -248,10 +257,9 @@ def describe_dispersion(model: MMPCA) -> str:
     index = model.overdispersion_
     if index != index:
         return "overdispersion: too few rows to estimate"
-    if not is_overdispersed(model):
-        return f"overdispersion {index:.2f} (1 means that counts vary as the model expects; typical texts have about 2)"
-    remedy = "more clusters or topics" if model.stabilize == "sqrt" else "--stabilize sqrt, or more clusters or topics"
-    return f"overdispersion {index:.2f}: within clusters, counts vary that many times as much as expected; try {remedy}"
+    expected = {"polya": "the variance factors allow", "shares": "varying shares allow"}
+    means = f"counts vary as {expected.get(model.dispersion_, 'the model expects; typical texts have about 2')}"
+    return dispersion_advice(model) or f"overdispersion {index:.2f} (1 means that {means})"
 
 
 def _feature_names(model: MMPCA) -> list[str]:
@@ -273,7 +281,9 @@ def characteristic_features(model: MMPCA) -> list[list[int]]:
     """
     import numpy as np
 
-    profiles = model.cluster_topics_ @ model.components_  # (Q, V)
-    mean = model.weights_ @ profiles
+    from mmpca.model.dispersion import in_counts
+
+    shown = in_counts(model)
+    profiles, mean = shown.profiles, shown.overall  # (Q, V), (V,)
     ratios = np.divide(profiles, mean, out=np.ones_like(profiles), where=(profiles > 0) & (mean > 0))
     return [_largest(scores) for scores in profiles * np.log(ratios)]

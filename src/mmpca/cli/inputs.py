@@ -314,11 +314,11 @@ def check_length(path: Path, values: list[str], n_rows: int) -> list[str]:
 # --- rows as mmpca.distributed takes them: in memory, in several files, or on a cluster ---------------------------
 
 
-def load_data(data: InputData, stabilize: str | None) -> Loaded:
+def load_data(data: InputData) -> Loaded:
     """Return rows that are in memory."""
     from mmpca.distributed.sources import Reading, load
 
-    loaded = load([data.X], None, Reading(stabilize, empty_rows="allow"))
+    loaded = load([data.X], None, Reading(empty_rows="allow"))
     return loaded._replace(feature_names=data.table.feature_names, row_names=data.row_names(), notes=data.table.notes)
 
 

@@ -25,6 +25,7 @@ CountFormat = StrEnum("CountFormat", ["mtx", "npz", "table", "triples", "parquet
 StartMethod = StrEnum("StartMethod", ["auto", "random", "kmeans", "anneal"])
 Algorithm = StrEnum("Algorithm", ["greedy", "exact", "cvem", "vbem"])
 Stabilization = StrEnum("Stabilization", ["none", "sqrt"])
+Dispersion = StrEnum("Dispersion", ["multinomial", "shares", "polya", "auto"])
 SelectionCriterion = StrEnum("SelectionCriterion", ["predictive", "icl"])
 ExperimentName = StrEnum(
     "ExperimentName", {"intro": "intro", "noise": "noise", "selection": "selection", "sample_size": "sample-size",
@@ -310,7 +311,11 @@ class FitOptions(NamedTuple):
 
     seed: Seed = 0
     jobs: Jobs = -1
-    stabilize: Annotated[Stabilization, typer.Option("--stabilize", help="Use sqrt for overdispersed counts.")] = (
+    dispersion: Annotated[
+        Dispersion,
+        typer.Option("--dispersion", help="How counts vary within clusters; polya for abundances and reads."),
+    ] = Dispersion.multinomial
+    stabilize: Annotated[Stabilization, typer.Option("--stabilize", help="Fit square roots of the counts.")] = (
         Stabilization.none
     )
     drop_empty: DropEmpty = False
@@ -318,7 +323,8 @@ class FitOptions(NamedTuple):
     def parameters(self) -> dict[str, Any]:
         """Return the options that are parameters of `MMPCA` and `MMPCASearch`."""
         stabilize = None if self.stabilize is Stabilization.none else self.stabilize.value
-        return {"stabilize": stabilize, "n_jobs": self.jobs, "random_state": self.seed}
+        dispersion = {"dispersion": self.dispersion.value, "stabilize": stabilize}
+        return {**dispersion, "n_jobs": self.jobs, "random_state": self.seed}
 
 
 class PageOptions(NamedTuple):

@@ -86,7 +86,7 @@ def _load(paths: list[Path], read: ReadOptions, scheduler: str | None, file: Mod
     if scheduler is None and len(paths) == 1:
         data = read_for_model(paths[0], read, file)
         data.table.notes.extend(suspicions(data))
-        yield load_data(data, file.model.stabilize_)
+        yield load_data(data)
         return
     model, is_text_model = file.model, file.text is not None
     reading = fitting.reading_for(model)

@@ -97,7 +97,7 @@ def select(
         best.feature_names_in_ = np.array([str(name) for name in data.table.feature_names], dtype=object)
     if output.model is not None:
         best.save(output.model, text=data.text)
-    labels = labels_of(best, load_data(data, best.stabilize_))
+    labels = labels_of(best, load_data(data))
     for path, table in ((output.labels, labels), (results, cells)):
         if path is not None:
             write_table(path, table, safe=output.safe_csv)

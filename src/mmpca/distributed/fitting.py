@@ -11,7 +11,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mmpca.backend import RowBackend, Rows, Threads, map_rows, select
+from mmpca.backend import RowBackend, Rows, Threads, group_sums, map_rows, select
 from mmpca.counts import Counts
 from mmpca.distributed.sources import Loaded, Reading, load
 from mmpca.distributed.workers import open_workers
@@ -19,9 +19,8 @@ from mmpca.errors import CountsError, warn
 from mmpca.model import MMPCA, prediction
 from mmpca.model.inspection import warn_of_misread_columns
 from mmpca.model.prediction import Scores
-from mmpca.model.rules import RULES
+from mmpca.model.rules import check_fit_parameters
 from mmpca.monitor import Callback, Monitor
-from mmpca.parameters import check_parameters
 
 Array = NDArray[np.float64]
 
@@ -89,7 +88,7 @@ def fit(
     True
     """
     check_model(model)
-    reading = Reading(stabilize=model.stabilize, options=read or {})
+    reading = Reading(options=read or {})
     with open_workers(client) as workers:
         loaded = load(X, workers, reading, n_threads=effective_n_jobs(model.n_jobs), monitor=Monitor(callback))
         counts, names = sampled_rows(loaded)
@@ -110,7 +109,7 @@ def check_model(model: MMPCA) -> None:
     if not isinstance(model, MMPCA):
         given = f"the class {model.__name__} itself" if isinstance(model, type) else type(model).__name__
         raise TypeError(f"model must be an MMPCA such as MMPCA(8, 5), but it is {given}.")
-    check_parameters(model.get_params(deep=False), RULES)
+    check_fit_parameters(model.get_params(deep=False))
     if model.algorithm != "greedy":
         raise ValueError(
             f"algorithm must be 'greedy' for rows in blocks, but it is {model.algorithm!r}. Use the default, or join "
@@ -177,7 +176,7 @@ def predict(model: MMPCA, X: Any, client: Any = None, *, read: Mapping[str, Any]
 
 def reading_for(model: MMPCA) -> Reading:
     """Return the options for reading rows that a model will predict."""
-    return Reading(stabilize=model.stabilize_, empty_rows="allow", known=getattr(model, "feature_names_in_", None))
+    return Reading(empty_rows="allow", known=getattr(model, "feature_names_in_", None))
 
 
 def check_features(model: MMPCA, backend: RowBackend) -> None:
@@ -189,39 +188,59 @@ def check_features(model: MMPCA, backend: RowBackend) -> None:
         )
 
 
-def score_rows(call: Callable[..., Any], model: MMPCA, backend: RowBackend, *aligned: NDArray[Any]) -> Any:
-    """Return the results of one of the functions below for all rows; `own_rows` takes the labels as well, (N,)."""
-    scores = prediction.scores_of(*model.mixture())
-    return map_rows(backend, call, np.arange(backend.n_rows), *aligned, shared=[scores])
+def score_rows(
+    call: Callable[..., Any], model: MMPCA, backend: RowBackend, labels: NDArray[np.int32] | None = None
+) -> Any:
+    """Return the results of one of the functions below for all rows; `labels` are those of fitted rows, (N,)."""
+    scores = prediction.scores_of(model.mixture(), model.units)
+    if labels is None:
+        labels = fitted_labels(model, backend)
+    return map_rows(backend, call, np.arange(backend.n_rows), labels, shared=[scores])
 
 
-# Functions of a block. They score some rows at a time, because all scores may take more memory than the counts.
+def fitted_labels(model: MMPCA, backend: RowBackend) -> NDArray[np.int32]:
+    """Return the labels of rows that should be judged without themselves: the fitted rows of a model with shares.
+
+    They are recognized by the sums of their clusters; all other rows have the label -1.
+    """
+    is_candidate = hasattr(model, "concentration_") and backend.n_rows == len(model.labels_)
+    if is_candidate:
+        every, n_clusters = np.arange(backend.n_rows), len(model.weights_)
+        sums = backend.map_reduce(group_sums, every, model.labels_, shared=(n_clusters,))  # (Q, V)
+        is_candidate = np.array_equal(sums, model.cluster_counts_)
+    return model.labels_ if is_candidate else np.full(backend.n_rows, -1, dtype=np.int32)
 
 
-def predict_rows(block: Counts, rows: Rows, scores: Scores, threads: Threads) -> NDArray[np.int32]:
+# Functions of a block. They score some rows at a time, because all scores may take more memory than the counts. Fitted
+# rows have labels, other rows -1.
+
+
+def predict_rows(
+    block: Counts, rows: Rows, labels: NDArray[np.int32], scores: Scores, threads: Threads
+) -> NDArray[np.int32]:
     """Return the most probable cluster of some rows of a block."""
-    labels = np.empty(len(rows), dtype=np.int32)
-    for part, joint in prediction.joint_in_blocks(select(block, rows), scores):
-        labels[part] = joint.argmax(axis=1)
-    return labels
+    found = np.empty(len(rows), dtype=np.int32)
+    for part, joint in prediction.joint_in_blocks(select(block, rows), scores, labels, threads):
+        found[part] = joint.argmax(axis=1)
+    return found
 
 
-def probability_rows(block: Counts, rows: Rows, scores: Scores, threads: Threads) -> Array:
+def probability_rows(block: Counts, rows: Rows, labels: NDArray[np.int32], scores: Scores, threads: Threads) -> Array:
     """Return the probability of each cluster for some rows of a block, (n, Q)."""
-    return prediction.posterior(prediction.joint_of(select(block, rows), scores))
+    return prediction.posterior(prediction.joint_of(select(block, rows), scores, labels, threads))
 
 
-def best_rows(block: Counts, rows: Rows, scores: Scores, threads: Threads) -> NDArray[Any]:
+def best_rows(block: Counts, rows: Rows, labels: NDArray[np.int32], scores: Scores, threads: Threads) -> NDArray[Any]:
     """Return the most probable cluster of some rows of a block and its probability, an array of `prediction.BEST`."""
     best = np.empty(len(rows), dtype=prediction.BEST)
-    for part, joint in prediction.joint_in_blocks(select(block, rows), scores):
+    for part, joint in prediction.joint_in_blocks(select(block, rows), scores, labels, threads):
         best[part] = prediction.most_probable(prediction.posterior(joint))
     return best
 
 
 def own_rows(block: Counts, rows: Rows, labels: NDArray[np.int32], scores: Scores, threads: Threads) -> Array:
-    """Return the probability of each row's own cluster, for some rows of a block."""
+    """Return the probability of each fitted row's own cluster, for some rows of a block."""
     own = np.empty(len(rows))
-    for part, joint in prediction.joint_in_blocks(select(block, rows), scores):
+    for part, joint in prediction.joint_in_blocks(select(block, rows), scores, labels, threads):
         own[part] = prediction.own_probability(prediction.posterior(joint), labels[part])
     return own

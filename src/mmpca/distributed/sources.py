@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmpca.backend import LocalRows, RowBackend, open_threads
-from mmpca.counts import Counts, as_counts, no_rows, square_root
+from mmpca.counts import Counts, as_counts, no_rows
 from mmpca.distributed.workers import DaskRows, Workers
 from mmpca.errors import CountsError, InputFileError
 from mmpca.io import read_counts
@@ -30,7 +30,6 @@ EXPECTED = (
 class Reading(NamedTuple):
     """How blocks become counts."""
 
-    stabilize: str | None = None
     empty_rows: Literal["error", "allow", "drop"] = "error"
     known: Any | None = None  # names of the model's features, to which named features are matched
     names: Any | None = None  # names of the features of all blocks, if they must be matched
@@ -318,7 +317,5 @@ def _check(
         first_empty = str(first if row_names is None else row_names[first])
         rows, kept = rows.take(filled), filled
         row_names = None if row_names is None else row_names[filled]
-    if reading.stabilize == "sqrt":
-        rows = square_root(rows)
     info = BlockInfo(rows.n_rows, rows.n_features, n_read, digest, notes, first_empty)
     return Block(rows, info, features, row_names, kept)

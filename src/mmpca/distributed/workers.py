@@ -274,6 +274,13 @@ class DaskRows:
             futures.append(self.workers.submit(_apply, call, *collected[id(rows)], broadcasts, others))
         return self.workers.gather(futures)
 
+    def with_counts(self, call: Callable[..., Counts], *shared: Any) -> DaskRows:
+        """Return the same rows with other counts, which their workers compute and keep beside the first."""
+        values = [self._send(value) for value in shared]
+        futures = [self.workers.submit(call, future, *values) for future in self.futures]
+        self.workers.wait(futures)
+        return DaskRows(self.workers, futures, np.diff(self.first).tolist(), self.n_features, self.threads)
+
     def take(self, rows: Rows) -> Counts:
         """Collect some rows in this process, in the given order."""
         if not len(rows):

@@ -8,6 +8,7 @@ from mmpca.engine.bound import icl
 from mmpca.engine.merge_split import MergePath, merge_once, merge_path, split_once
 from mmpca.engine.refit import refit_topics
 from mmpca.engine.search import search
+from mmpca.engine.shares import fit_concentration
 from mmpca.engine.soft import anneal, vbem
 from mmpca.engine.state import State, bound, build, check, copy, from_sums, gain, joins, move, refresh, relabel
 from mmpca.engine.sweep import Algorithm, SearchOptions, assign, climb
@@ -24,6 +25,7 @@ __all__ = [
     "check",
     "climb",
     "copy",
+    "fit_concentration",
     "from_sums",
     "gain",
     "icl",

@@ -23,11 +23,11 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int32]
 Words = NDArray[np.uint64]
 
-SCHEMA = 2  # version of the file format; the first version had no number
+SCHEMA = 3  # version of the file format; the first version had no number
 # Parameters that must be the same when a fit resumes: they determine topics and labels.
 DECISIVE = (
-    "n_clusters", "n_topics", "topics", "topic_prior", "start", "n_init", "algorithm", "stabilize", "tol",
-    "random_state",
+    "n_clusters", "n_topics", "topics", "topic_prior", "start", "n_init", "algorithm", "dispersion", "stabilize",
+    "tol", "random_state",
 )  # fmt: skip
 FIRST_FEATURE = np.uint64(2**63)  # number of the first feature, beyond those of all rows
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -16,19 +16,63 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mmpca import engine
 from mmpca.backend import LocalRows, RowBackend, Threads, column_totals, group_sums, one_blas_thread, open_threads
-from mmpca.counts import Counts, as_counts, check_unmasked, square_root, transposition_hint
+from mmpca.counts import Counts, Units, as_counts, check_unmasked, in_units, transposition_hint
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning, warn
 from mmpca.model import explanation, files, prediction
 from mmpca.model.checkpoints import Checkpoint
-from mmpca.model.dispersion import advice, overdispersion
+from mmpca.model.dispersion import (
+    LARGE_INDEX,
+    Bursts,
+    Dispersion,
+    advice,
+    burstiness,
+    draw_bursts,
+    feature_halves,
+    in_counts,
+    is_decided,
+    is_same_partition,
+    overdispersion,
+)
 from mmpca.model.inspection import warn_of_misread_columns
-from mmpca.model.rules import RULES, SUM_TOLERANCE
+from mmpca.model.rules import SUM_TOLERANCE, check_fit_parameters
 from mmpca.model.starts import SAMPLED_ROWS, Outcome, Start, StartReport, best_of, plan_starts, search_from_starts
 from mmpca.monitor import Callback, Monitor, logger
-from mmpca.parameters import check_parameters
 from mmpca.topics import fit_lda, topic_shares
 
 Array = NDArray[np.float64]
+
+MAX_ROUNDS = 3  # of variance factors and clusters
+# "auto" compares these on a sample of the rows, from a few starts on each half of the features.
+CANDIDATES: tuple[tuple[str, str | None], ...] = (("polya", None), ("multinomial", "sqrt"), ("multinomial", None))
+COMPARED_ROWS, COMPARED_STARTS = 2000, 3
+CONCENTRATION_ROWS = 1000  # from which the concentration of topic shares is estimated
+# Attributes that not every fit has.
+OPTIONAL_ATTRIBUTES = (
+    "feature_names_in_", "refit_components_", "refit_cluster_topics_", "refit_bound_", "variance_factors_",
+    "mean_profile_", "concentration_", "_unit_counts",
+)  # fmt: skip
+
+
+class _Run(NamedTuple):
+    """Seeds, threads and progress of a fit."""
+
+    topics_seed: np.random.SeedSequence
+    search_seed: np.random.SeedSequence
+    n_threads: int
+    threads: Threads
+    monitor: Monitor
+    sample_size: int
+
+
+class _Found(NamedTuple):
+    """The result of a search, and the units of its rows."""
+
+    best: Outcome
+    outcomes: list[Outcome]
+    rows: RowBackend  # in the units of the fit
+    dispersion: str
+    stabilize: str | None = None
+    bursts: Bursts | None = None
 
 
 class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -62,8 +106,14 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         that raises the bound. "exact" evaluates every move of every row, as published. "cvem" reassigns all rows with
         the parameters held fixed, then updates the parameters. "vbem" gives every row a probability for each cluster,
         updates the topics as well (the model of Yu et al., 2005), and labels each row with its most probable cluster.
+    dispersion : {"multinomial", "shares", "polya", "auto"}, default="multinomial"
+        How rows vary within a cluster. "multinomial": by chance alone, as published. "shares": each row mixes the
+        topics a little differently from its cluster. "polya": the counts of a feature come in bursts, with a variance
+        factor for each feature; for abundances and sequencing reads. "auto" fits "multinomial" and keeps it unless
+        `overdispersion_` is above 3; then it chooses between it, "polya" and ``stabilize="sqrt"`` by how well clusters
+        found in one half of the features agree with those of the other half (docs/overdispersion.md).
     stabilize : {None, "sqrt"}, default=None
-        "sqrt" fits and predicts rounded square roots of the counts, for overdispersed data.
+        "sqrt" fits and predicts rounded square roots of the counts, an older remedy for overdispersed data.
     max_epochs : int, default=200
         Maximum number of epochs of the search, each of which visits every row once; 0 evaluates the start.
     tol : float, default=1e-10
@@ -88,7 +138,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     weights_ : ndarray of shape (n_clusters,)
         Share of the rows in each cluster (pi); with "vbem", of the soft assignments.
     cluster_counts_ : ndarray of shape (n_clusters, n_features)
-        Sums of the rows of each cluster; of their square roots with ``stabilize="sqrt"``.
+        Sums of the rows of each cluster, in original counts.
     components_ : ndarray of shape (n_topics, n_features)
         Topics (beta): those of the search, or of the soft assignments with "vbem". Features that never occur have
         probability zero, unless given `topics` say otherwise.
@@ -121,14 +171,25 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     starts_ : list of StartReport
         Kind, seed, bound, n_epochs, converged and seconds of each start.
     overdispersion_ : float
-        Variance of the counts within clusters as a multiple of what the model expects, about 1 if the model holds. If
-        it is large, see `stabilize`.
+        Variance of the counts within clusters as a multiple of what the model expects, about 1 if the model holds. With
+        "polya" the model expects as much as the factors say, and with ``stabilize="sqrt"`` it is about the roots. If it
+        is large, see `dispersion`; it hardly notices topic shares that vary between rows.
     cluster_overdispersion_ : ndarray of shape (n_clusters,)
         The same for each cluster.
+    dispersion_ : {"multinomial", "shares", "polya"}
+        The `dispersion` of the fit, or what "auto" chose; predictions use it even if the parameter is changed later.
+    variance_factors_ : ndarray of shape (n_features,)
+        With "polya", the variance of each feature within clusters as a multiple of that of a multinomial, at least 1.
+    mean_profile_ : ndarray of shape (n_features,)
+        With "polya", the mean profile of the clusters at which counts are weighed.
+    concentration_ : ndarray of shape (n_clusters,)
+        With "shares" and "polya", the concentration c of the rows' topic shares, which are Dirichlet(c theta_q) in
+        cluster q: the larger, the more alike the rows, infinite if their shares do not vary. It is common to all
+        clusters. Predictions use it, the search does not.
     topic_prior_ : float
         The `topic_prior` of the fit.
     stabilize_ : {None, "sqrt"}
-        The `stabilize` of the fit; predictions use it even if the parameter is changed later.
+        The `stabilize` of the fit, or what `dispersion="auto"` chose.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -169,6 +230,10 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     starts_: list[StartReport]
     overdispersion_: float
     cluster_overdispersion_: Array
+    dispersion_: str
+    variance_factors_: Array
+    mean_profile_: Array
+    concentration_: Array
     topic_prior_: float
     stabilize_: str | None
     _mean_length: float
@@ -183,6 +248,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         start: str | ArrayLike = "auto",
         n_init: int | str = "auto",
         algorithm: engine.Algorithm = "greedy",
+        dispersion: str = "multinomial",
         stabilize: str | None = None,
         max_epochs: int = 200,
         tol: float = 1e-10,
@@ -198,6 +264,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         self.start = start
         self.n_init = n_init
         self.algorithm = algorithm
+        self.dispersion = dispersion
         self.stabilize = stabilize
         self.max_epochs = max_epochs
         self.tol = tol
@@ -258,28 +325,140 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         sample_size: int = SAMPLED_ROWS,
+        bursts: Bursts | None = None,
     ) -> Self:
         """Cluster rows held by a backend; used by :func:`mmpca.distributed.fit`.
 
         Parameters
         ----------
         backend : RowBackend
-            Valid counts, or their square roots with `stabilize`.
+            Valid counts.
         attributes : mapping of str to value
             Fitted attributes that come from the data: `n_features_in_`, `feature_names_in_`.
         callback, checkpoint
             As in :meth:`fit`.
         sample_size : int
             With more rows than this, starts are tried on a sample of this size.
+        bursts : Bursts, optional
+            Variance factors for ``dispersion="polya"``, which are otherwise estimated.
 
         Returns
         -------
         self
         """
         self._check_sizes(backend)
-        topics_seed, search_seed = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31)).spawn(2)
-        shape, sizes = (backend.n_rows, backend.n_features), {"n_clusters": self.n_clusters, "n_topics": self.n_topics}
-        starts, patience = plan_starts(self.start, self.n_init, **sizes, shape=shape, seed=search_seed)
+        seeds = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31)).spawn(2)
+        saved = None if checkpoint is None else Checkpoint.of_fit(checkpoint, self.get_params(deep=False), backend)
+        monitor = Monitor(callback, verbose=self.verbose, checkpoint=None if saved is None else saved.save_labels)
+        n_threads, every = effective_n_jobs(self.n_jobs), np.arange(backend.n_rows)
+        with one_blas_thread(), open_threads(n_threads) as threads:
+            backend = backend.with_threads(threads)
+            # Topics and labels, in the units that the dispersion asks for.
+            run = _Run(seeds[0], seeds[1], n_threads, threads, monitor, sample_size)
+            found = self._search_in_units(backend, run, saved, bursts)
+            best, rows = found.best, found.rows
+            counts = backend.map_reduce(group_sums, every, best.labels, shared=(self.n_clusters,))  # (Q, V)
+            sums = counts if rows is backend else rows.map_reduce(group_sums, every, best.labels, shared=(len(counts),))
+            # Predictions: topics that the search has learned are smoothed for new rows.
+            smoothing = 0.0
+            if (isinstance(self.topics, str) and self.topics == "lda") or self.algorithm == "vbem":
+                some = np.linspace(0, backend.n_rows - 1, min(backend.n_rows, prediction.SMOOTHING_ROWS)).astype(int)
+                fitted = (best.labels[some], best.beta, best.gamma / best.gamma.sum(axis=1, keepdims=True), sums)
+                smoothing = prediction.choose_smoothing(rows.take(some), *fitted)
+            # How much the topic shares of rows vary within clusters, in the units of the search.
+            concentration = None
+            if found.dispersion != "multinomial":
+                monitor.begin("shares", "measuring how much topic shares vary")
+                concentration = self._concentration(rows, best, sums, smoothing)
+            # Refit, if asked for: topics and topic shares that maximize the bound under these labels.
+            refit = self._refit(best, sums, threads, monitor)
+            # Fit of the model: the variance of rows around the mean profile of their cluster, against what it expects.
+            monitor.begin("dispersion", "measuring overdispersion")
+            dispersion = self._overdispersion(found, backend, counts, sums)
+        # Only now does the model change: an error above leaves an earlier fit as it was.
+        for name in OPTIONAL_ATTRIBUTES:
+            self.__dict__.pop(name, None)  # of an earlier fit
+        self.__dict__.update({**attributes, **refit})
+        self.components_, self.cluster_topic_params_, self.cluster_counts_ = best.beta, best.gamma, counts
+        self.cluster_topics_, self.smoothing_ = best.gamma / best.gamma.sum(axis=1, keepdims=True), smoothing
+        self.overdispersion_, self.cluster_overdispersion_ = dispersion
+        self.dispersion_, self.stabilize_ = found.dispersion, found.stabilize
+        if found.bursts is not None:
+            self.variance_factors_, self.mean_profile_ = found.bursts
+        if concentration is not None:
+            self.concentration_ = concentration
+        if sums is not counts:
+            self._unit_counts = sums
+        self._set_search_results(best, found.outcomes)
+        monitor.end()
+        if monitor.is_stopped:
+            warn(
+                f"The fit was interrupted after {len(found.outcomes)} starts had begun. The model holds the best state "
+                "found so far; converged_ says whether it is a maximum.",
+                InterruptedSearchWarning,
+            )
+        message = advice(self.overdispersion_, dispersion=self.dispersion_, stabilize=self.stabilize_)
+        if message is not None:
+            warn(message, OverdispersionWarning)
+        return self
+
+    def _search_in_units(
+        self, backend: RowBackend, run: _Run, saved: Checkpoint | None, bursts: Bursts | None
+    ) -> _Found:
+        """Find topics and labels in the units of `dispersion` and `stabilize`, which "auto" chooses."""
+        if self.dispersion == "polya":
+            return self._search_bursts(backend, run, saved, bursts)
+        if self.stabilize == "sqrt":
+            return self._search_roots(backend, run, saved)
+        dispersion = "multinomial" if self.dispersion == "auto" else self.dispersion
+        found = _Found(*self._search(backend, run, saved), backend, dispersion)
+        if self.dispersion != "auto" or run.monitor.is_stopped:
+            return found
+        run.monitor.checkpoint = None  # only the first search is saved
+        sums = backend.map_reduce(
+            group_sums, np.arange(backend.n_rows), found.best.labels, shared=(self.n_clusters,)
+        )  # (Q, V)
+        if not self._overdispersion(found, backend, sums, sums).overall > LARGE_INDEX:
+            return found
+        run.monitor.begin("dispersion", "choosing the dispersion")
+        dispersion, stabilize = self._most_reproducible(backend, run)
+        if dispersion == "polya":
+            other = self._search_bursts(backend, run, None, None)
+        elif stabilize == "sqrt":
+            other = self._search_roots(backend, run, None)
+        else:
+            return found
+        return found if run.monitor.is_stopped else other
+
+    def _search_roots(self, backend: RowBackend, run: _Run, saved: Checkpoint | None) -> _Found:
+        """Find topics and labels of square roots."""
+        rows = backend.with_counts(in_units, Units("sqrt"))
+        return _Found(
+            *self._search(rows, run, saved), rows, "shares" if self.dispersion == "shares" else "multinomial", "sqrt"
+        )
+
+    def _search_bursts(self, backend: RowBackend, run: _Run, saved: Checkpoint | None, bursts: Bursts | None) -> _Found:
+        """Find topics and labels of effective counts, first with the factors of all rows, then of the last clusters."""
+        found: _Found | None = None
+        labels, n_clusters = np.zeros(backend.n_rows, dtype=np.int32), 1
+        for number in range(MAX_ROUNDS):
+            factors = burstiness(backend, labels, n_clusters) if bursts is None else bursts
+            rows = backend.with_counts(in_units, factors.units)
+            search = self._search(rows, run, saved if number == 0 else None)
+            run.monitor.checkpoint = None  # only the first search is saved
+            if found is not None and run.monitor.is_stopped:
+                break
+            found = _Found(*search, rows, "polya", None, factors)
+            if bursts is not None or run.monitor.is_stopped or is_same_partition(found.best.labels, labels):
+                break
+            labels, n_clusters = found.best.labels, self.n_clusters
+        assert found is not None
+        return found
+
+    def _search(self, rows: RowBackend, run: _Run, saved: Checkpoint | None = None) -> tuple[Outcome, list[Outcome]]:
+        """Learn topics, then find the labels that maximize the bound under them; return the best search and all."""
+        shape, sizes = (rows.n_rows, rows.n_features), {"n_clusters": self.n_clusters, "n_topics": self.n_topics}
+        starts, patience = plan_starts(self.start, self.n_init, **sizes, shape=shape, seed=run.search_seed)
         options = engine.SearchOptions(
             n_clusters=self.n_clusters,
             alpha=float(self.topic_prior),
@@ -288,59 +467,72 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             tol=float(self.tol),
             patience=patience,
         )
-        saved = None if checkpoint is None else Checkpoint.of_fit(checkpoint, self.get_params(deep=False), backend)
-        monitor = Monitor(callback, verbose=self.verbose, checkpoint=None if saved is None else saved.save_labels)
-        n_threads, every = effective_n_jobs(self.n_jobs), np.arange(backend.n_rows)
-        with one_blas_thread(), open_threads(n_threads) as threads:
-            backend = backend.with_threads(threads)
-            # Topics: beta, from an LDA of the rows or from an interrupted fit.
-            beta = self._learn_topics(backend, np.random.default_rng(topics_seed), n_threads, monitor, saved)
-            if saved is not None and saved.labels is not None:
-                starts = [Start("checkpoint", starts[0].seed, saved.labels)]
-            # Search: labels that maximize the bound under these topics, from all starts.
-            outcomes = search_from_starts(
-                backend,
-                beta,
-                starts,
-                options,
-                seed=int(search_seed.generate_state(1)[0]),
-                n_threads=n_threads,
-                monitor=monitor,
-                sample_size=sample_size,
-            )
-            # Bounds of starts on a sample are not comparable with the bound of all rows, which comes last.
-            best = best_of([outcome for outcome in outcomes if len(outcome.labels) == backend.n_rows])
-            counts = backend.map_reduce(group_sums, every, best.labels, shared=(self.n_clusters,))  # (Q, V)
-            # Predictions: topics that the search has learned are smoothed for new rows.
-            smoothing = 0.0
-            if (isinstance(self.topics, str) and self.topics == "lda") or self.algorithm == "vbem":
-                some = np.linspace(0, backend.n_rows - 1, min(backend.n_rows, prediction.SMOOTHING_ROWS)).astype(int)
-                found = (best.labels[some], best.beta, best.gamma / best.gamma.sum(axis=1, keepdims=True), counts)
-                smoothing = prediction.choose_smoothing(backend.take(some), *found)
-            # Refit, if asked for: topics and topic shares that maximize the bound under these labels.
-            refit = self._refit(best, counts, threads, monitor)
-            # Fit of the model: the variance of rows around the mean profile of their cluster, against what it expects.
-            monitor.begin("dispersion", "measuring overdispersion")
-            profiles = counts / counts.sum(axis=1, keepdims=True)
-            dispersion = overdispersion(backend, best.labels, topics=profiles, cluster_topics=np.eye(self.n_clusters))
-        # Only now does the model change: an error above leaves an earlier fit as it was.
-        for name in ("feature_names_in_", "refit_components_", "refit_cluster_topics_", "refit_bound_"):
-            self.__dict__.pop(name, None)  # of an earlier fit
-        self.__dict__.update({**attributes, **refit})
-        self.components_, self.cluster_topic_params_, self.cluster_counts_ = best.beta, best.gamma, counts
-        self.cluster_topics_, self.smoothing_ = best.gamma / best.gamma.sum(axis=1, keepdims=True), smoothing
-        self.overdispersion_, self.cluster_overdispersion_ = dispersion
-        self._set_search_results(best, outcomes)
-        monitor.end()
-        if monitor.is_stopped:
-            warn(
-                f"The fit was interrupted after {len(outcomes)} starts had begun. The model holds the best state found "
-                "so far; converged_ says whether it is a maximum.",
-                InterruptedSearchWarning,
-            )
-        if (message := advice(self.overdispersion_, stabilize=self.stabilize)) is not None:
-            warn(message, OverdispersionWarning)
-        return self
+        # Topics: beta, from an LDA of the rows or from an interrupted fit.
+        beta = self._learn_topics(rows, np.random.default_rng(run.topics_seed), run.n_threads, run.monitor, saved)
+        if saved is not None and saved.labels is not None:
+            starts = [Start("checkpoint", starts[0].seed, saved.labels)]
+        # Search: labels that maximize the bound under these topics, from all starts.
+        outcomes = search_from_starts(
+            rows,
+            beta,
+            starts,
+            options,
+            seed=int(run.search_seed.generate_state(1)[0]),
+            n_threads=run.n_threads,
+            monitor=run.monitor,
+            sample_size=run.sample_size,
+        )
+        # Bounds of starts on a sample are not comparable with the bound of all rows, which comes last.
+        return best_of([outcome for outcome in outcomes if len(outcome.labels) == rows.n_rows]), outcomes
+
+    def _most_reproducible(self, backend: RowBackend, run: _Run) -> tuple[str, str | None]:
+        """Return the dispersion and stabilization whose clusters agree best between two halves of the features."""
+        from sklearn.metrics import adjusted_rand_score  # not needed otherwise
+
+        rng = np.random.default_rng(run.topics_seed)
+        rows = backend.take(np.sort(rng.permutation(backend.n_rows)[:COMPARED_ROWS]))
+        scores = np.empty((0, len(CANDIDATES)))
+        while not run.monitor.is_stopped and not is_decided(scores):
+            halves = feature_halves(rows, rng)
+            if halves is None or halves[0].n_rows <= self.n_clusters:
+                break
+            agreement = [
+                adjusted_rand_score(*(self._labels_of_half(half, run, *candidate) for half in halves))
+                for candidate in CANDIDATES
+            ]
+            scores = np.vstack([scores, agreement])
+        return CANDIDATES[int(scores.sum(axis=0).argmax())]  # the first, if there are ties
+
+    def _labels_of_half(self, half: Counts, run: _Run, dispersion: str, stabilize: str | None) -> NDArray[np.int32]:
+        """Return the labels of rows with half of the features, found from a few starts."""
+        own: dict[str, Any] = {name: getattr(self, name) for name in ("topic_prior", "max_epochs", "tol")}
+        own |= {"dispersion": dispersion, "stabilize": stabilize, "n_init": COMPARED_STARTS}
+        model = MMPCA(self.n_clusters, min(self.n_topics, half.n_features), **own)
+        return model._search_in_units(LocalRows(half, run.threads), run, None, None).best.labels
+
+    def _concentration(self, rows: RowBackend, best: Outcome, sums: Array, smoothing: float) -> Array:
+        """Return the concentration of the rows' topic shares, (Q,), from some of the rows."""
+        some = np.linspace(0, rows.n_rows - 1, min(rows.n_rows, CONCENTRATION_ROWS)).astype(int)
+        theta = best.gamma / best.gamma.sum(axis=1, keepdims=True)
+        topics = prediction.smoothed_topics(best.beta, theta, sums, smoothing)
+        found = engine.fit_concentration(
+            rows.take(some),
+            best.labels[some],
+            topics=topics,
+            n_clusters=self.n_clusters,
+            alpha=float(self.topic_prior),
+            threads=rows.threads,
+        )
+        return np.full(self.n_clusters, found)
+
+    def _overdispersion(self, found: _Found, backend: RowBackend, counts: Array, sums: Array) -> Dispersion:
+        """Compare the variance within clusters with what the model of a fit expects."""
+        labels, every = found.best.labels, np.eye(self.n_clusters)
+        if found.bursts is None:  # of the counts or their roots, whichever were fitted
+            profiles = sums / sums.sum(axis=1, keepdims=True)
+            return overdispersion(found.rows, labels, topics=profiles, cluster_topics=every)
+        profiles = counts / counts.sum(axis=1, keepdims=True)
+        return overdispersion(backend, labels, topics=profiles, cluster_topics=every, factors=found.bursts.factors)
 
     def _learn_topics(
         self,
@@ -390,21 +582,22 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         n_samples, n_present = len(best.labels), int((self.cluster_counts_.sum(axis=0) > 0).sum())
         sizes = {"n_clusters": self.n_clusters, "n_topics": self.n_topics, "n_samples": n_samples}
         self.labels_, self.weights_ = best.labels, best.weights
-        self.topic_prior_, self.stabilize_ = float(self.topic_prior), self.stabilize
+        self.topic_prior_ = float(self.topic_prior)
         self.bound_ = best.bound
         self.icl_ = engine.icl(best.bound, **sizes, n_features=n_present)
         self.bound_history_ = np.array(best.history.bounds)
         self.n_epochs_, self.converged_ = best.history.n_epochs, best.history.converged
         self.starts_ = [outcome.report() for outcome in outcomes]
-        self._mean_length = float(self.cluster_counts_.sum() / n_samples)
+        drawn = self.cluster_counts_ if self.dispersion_ == "polya" else self.unit_counts  # by `sample`
+        self._mean_length = float(drawn.sum() / n_samples)
         if self.verbose:
             for number, start in enumerate(self.starts_, start=1):
                 message = "start %d (%s): bound %.3f after %d epochs"
                 logger.info(message, number, start.kind, start.bound, start.n_epochs)
 
     def checked_counts(self, X: Any) -> Counts:
-        """Return X as valid counts for this model, square roots with `stabilize`; raise an error otherwise."""
-        check_parameters(self.get_params(deep=False), RULES)
+        """Return X as valid counts for this model; raise an error otherwise."""
+        check_fit_parameters(self.get_params(deep=False))
         rows = self._counts(X, reset=True)
         self._check_sizes(LocalRows(rows))
         return rows
@@ -419,8 +612,20 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         rows = as_counts(X, empty_rows="error" if reset else "allow")
         if reset:
             warn_of_misread_columns(rows, row_names=row_names, feature_names=getattr(self, "feature_names_in_", None))
-        stabilize = self.stabilize if reset else self.stabilize_
-        return square_root(rows) if stabilize == "sqrt" else rows
+        return rows
+
+    @property
+    def units(self) -> Units:
+        """Units of the fit, in which rows are scored."""
+        if self.dispersion_ == "polya":
+            return Bursts(self.variance_factors_, self.mean_profile_).units
+        return Units(self.stabilize_)
+
+    @property
+    def unit_counts(self) -> Array:
+        """Sums of the rows of each cluster in the units of the fit, (Q, V)."""
+        sums: Array = getattr(self, "_unit_counts", self.cluster_counts_)
+        return sums
 
     def _check_sizes(self, backend: RowBackend) -> None:
         """Raise ValueError unless there are enough rows for the clusters and enough features for the topics."""
@@ -500,9 +705,9 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         -3.135
         """
         check_is_fitted(self)
-        rows = self._counts(X, reset=False)
-        joint = prediction.joint_log_likelihood(rows, *self.mixture())
-        return prediction.mean_log_likelihood(rows, joint, self.components_, float(self.cluster_counts_.sum()))
+        rows = self.units.convert(self._counts(X, reset=False))
+        joint = prediction.joint_log_likelihood(rows, self.mixture())
+        return prediction.mean_log_likelihood(rows, joint, self.components_, float(self.unit_counts.sum()))
 
     def transform(self, X: Any) -> Array:
         """Return the rows in topic space: their expected topic shares.
@@ -518,7 +723,8 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             Rows sum to one.
         """
         check_is_fitted(self)
-        return topic_shares(self._counts(X, reset=False), self.components_, prior=self.topic_prior_)
+        rows = self.units.convert(self._counts(X, reset=False))
+        return topic_shares(rows, self.components_, prior=self.topic_prior_)
 
     def merge_path(self) -> engine.MergePath:
         """Merge the clusters pairwise down to one, at each step the two whose merge lowers the bound least.
@@ -535,7 +741,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         """
         check_is_fitted(self)
         sizes = np.bincount(self.labels_, minlength=len(self.weights_))
-        state = engine.from_sums(self.cluster_counts_, sizes, beta=self.components_, alpha=self.topic_prior_)
+        state = engine.from_sums(self.unit_counts, sizes, beta=self.components_, alpha=self.topic_prior_)
         return engine.merge_path(state)
 
     def sample(
@@ -558,21 +764,21 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         Returns
         -------
         X : csr_array of shape (n_samples, n_features)
-            Counts; square roots of counts for a model with ``stabilize="sqrt"``.
+            Counts, in bursts with ``dispersion="polya"``; square roots of counts for a model with ``stabilize="sqrt"``.
         y : ndarray of shape (n_samples,)
             Cluster of each row.
         """
         check_is_fitted(self)
         from mmpca.simulate import simulate_mmpca  # not needed to fit or predict
 
-        drawn = simulate_mmpca(
-            n_samples,
-            topics=self.components_,
-            cluster_topics=self.cluster_topics_,
-            weights=self.weights_,
-            lengths=max(1, round(self._mean_length)) if lengths is None else lengths,
-            random_state=random_state,
-        )
+        lengths = max(1, round(self._mean_length)) if lengths is None else lengths
+        if self.dispersion_ == "polya":
+            rng, profiles = check_random_state(random_state), in_counts(self).profiles
+            mixture: dict[str, Any] = {"topics": profiles, "cluster_topics": np.eye(len(profiles))}
+            drawn = simulate_mmpca(n_samples, **mixture, weights=self.weights_, lengths=lengths, random_state=rng)
+            return draw_bursts(drawn.X, profiles[drawn.labels], self.variance_factors_, rng), drawn.labels
+        mixture = {"topics": self.components_, "cluster_topics": self.cluster_topics_}
+        drawn = simulate_mmpca(n_samples, **mixture, weights=self.weights_, lengths=lengths, random_state=random_state)
         return drawn.X, drawn.labels
 
     def explain(
@@ -647,15 +853,24 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         files.save(self, path, text=text)
 
     def _joint(self, X: Any) -> Array:
-        """Return the joint log-likelihood of rows and clusters, (N, Q)."""
+        """Return the joint log-likelihood of rows and clusters, (N, Q); fitted rows are recognized, as in `explain`."""
         check_is_fitted(self)
-        rows = self._counts(X, reset=False)
-        return prediction.joint_log_likelihood(rows, *self.mixture())
+        rows, mixture = self.units.convert(self._counts(X, reset=False)), self.mixture()
+        fitted = None if mixture.concentration is None else explanation.fitted_labels(rows, self)
+        return prediction.joint_log_likelihood(rows, mixture, fitted)
 
-    def mixture(self) -> tuple[Array, Array, Array]:
-        """Return the parameters that score rows: smoothed topics (K, V), topic shares (Q, K) and weights (Q,)."""
-        found = (self.components_, self.cluster_topics_, self.cluster_counts_)
-        return prediction.smoothed_topics(*found, self.smoothing_), self.cluster_topics_, self.weights_
+    def mixture(self) -> prediction.Mixture:
+        """Return the parameters that score rows, with smoothed topics."""
+        found = (self.components_, self.cluster_topics_, self.unit_counts)
+        return prediction.Mixture(
+            topics=prediction.smoothed_topics(*found, self.smoothing_),
+            cluster_topics=self.cluster_topics_,
+            weights=self.weights_,
+            concentration=getattr(self, "concentration_", None),
+            topic_params=self.cluster_topic_params_,
+            sizes=np.bincount(self.labels_, minlength=len(self.weights_)).astype(np.float64),
+            topic_prior=self.topic_prior_,
+        )
 
     @property
     def _n_features_out(self) -> int:

@@ -5,7 +5,8 @@ r"""Why a row is in its cluster: evidence from each feature, in nats.
 .. math:: \log\frac{P(q | x)}{P(r | x)} = \log\frac{\pi_q}{\pi_r} + \sum_v x_v \log\frac{p_{qv}}{p_{rv}},
 
 where p_q is the cluster's mixture of the topics. Each feature contributes its own term for or against the cluster; one
-nat multiplies the odds by e = 2.7. The parameters of the fit are held fixed.
+nat multiplies the odds by e = 2.7. The parameters of the fit are held fixed. With square roots or effective counts, x
+is in these units; the counts shown beside a term are the original ones.
 
 **Gains.** The bound shows what would happen if the row were moved and all parameters were maximized again. When a row x
 joins cluster q, the bound changes by
@@ -125,7 +126,8 @@ class Explanation(NamedTuple):
         Probability of the cluster, as in `predict_proba`.
     verdict : {"clear", "likely", "borderline"}
         Probability of at least 0.99, at least 0.75, or less. If `overdispersion_` exceeds 1, log-odds are divided by
-        it first, because counts that come in bursts carry less evidence than independent ones.
+        it first, because counts that come in bursts carry less evidence than independent ones; not so with
+        ``dispersion="shares"`` or ``"polya"``, whose probabilities allow for it.
     runner_up : int or None
         The most probable other cluster; None if there is no other.
     margin : float
@@ -138,7 +140,12 @@ class Explanation(NamedTuple):
     from_sizes : float
         Contribution of the sizes of the two clusters, log(pi_q / pi_r).
     from_others : float
-        Sum over the features that are not listed. Listed evidence, `from_sizes` and `from_others` add up to `margin`.
+        Sum over the features that are not listed. Listed evidence, `from_sizes`, `from_others` and `from_variation` add
+        up to `margin`.
+    from_variation : float
+        With ``dispersion="shares"`` or ``"polya"``, the rest of the margin: the evidence of features is what it would
+        be if all rows of a cluster mixed the topics alike, and counts less because they do not. A fitted row is also
+        compared with its cluster without the row. 0 otherwise.
     is_fitted : bool
         True if X holds the fitted rows; gains then refer to moving the row instead of adding it.
     contribution : float or None
@@ -159,9 +166,16 @@ class Explanation(NamedTuple):
     evidence_against: tuple[Evidence, ...]
     from_sizes: float
     from_others: float
+    from_variation: float = 0.0
     is_fitted: bool = False
     contribution: float | None = None
     bound_margin: BoundMargin | None = None
+
+    @property
+    def other_terms(self) -> list[tuple[str, float]]:
+        """The terms of the margin that are not listed as evidence, with their names."""
+        terms = [("all other features", self.from_others), ("cluster sizes", self.from_sizes)]
+        return terms + [("rows vary within clusters", self.from_variation)] * (self.from_variation != 0.0)
 
 
 # --- input ------------------------------------------------------------------------------------------------------
@@ -203,7 +217,7 @@ def check_labels(labels: ArrayLike, n_rows: int, n_clusters: int) -> NDArray[np.
 
 
 def fitted_labels(counts: Counts, model: MMPCA) -> Labels:
-    """Return the fitted labels of the rows, (N,); all are `NOT_FITTED` if X is not the fitted matrix.
+    """Return the fitted labels of rows in the units of the fit, (N,); all `NOT_FITTED` if X is not the fitted matrix.
 
     The model does not keep its rows. X is taken for the fitted matrix if it has as many non-empty rows and the labels
     give the same sums in every cluster.
@@ -212,7 +226,7 @@ def fitted_labels(counts: Counts, model: MMPCA) -> Labels:
     filled = np.flatnonzero(np.diff(counts.indptr))  # `fit` accepts no empty rows
     if filled.size == model.labels_.size:
         rows = counts if filled.size == counts.n_rows else counts.take(filled)
-        if np.array_equal(rows.group_sums(model.labels_, len(model.weights_)), model.cluster_counts_):
+        if np.array_equal(rows.group_sums(model.labels_, len(model.weights_)), model.unit_counts):
             labels[filled] = model.labels_
     return labels
 
@@ -244,7 +258,7 @@ class _Gains(NamedTuple):
 def _gains(rows: Counts, labels: Labels, model: MMPCA) -> _Gains:
     """Compute exact gains, with one maximization for each row and cluster."""
     beta, sizes = model.components_, np.bincount(model.labels_, minlength=len(model.weights_))
-    state = engine.from_sums(model.cluster_counts_, sizes, beta=beta, alpha=model.topic_prior_)
+    state = engine.from_sums(model.unit_counts, sizes, beta=beta, alpha=model.topic_prior_)
     state = state._replace(rows=known_counts(rows, beta), labels=labels)
     slopes = np.where((beta.max(axis=0) > 0)[:, None], state.clusters.tables[:, : state.n_clusters], 0.0)
     return _Gains(*engine.joins(state), slopes)
@@ -263,15 +277,17 @@ def explain(
     if not isinstance(n_features, int | np.integer) or n_features < 0:
         raise ValueError(f"n_features must be an integer of at least 0, got {n_features!r}.")
     indices = select_rows(rows, counts.n_rows)
-    chosen, fitted = counts.take(indices), fitted_labels(counts, model)[indices]
-    topics, cluster_topics, weights = model.mixture()
-    joint = prediction.joint_log_likelihood(chosen, topics, cluster_topics, weights)  # (R, Q)
+    converted = model.units.convert(counts)  # evidence is weighed in the units of the fit, and shown with the counts
+    chosen, fitted = converted.take(indices), fitted_labels(converted, model)[indices]
+    occurrences = counts.take(indices).data
+    mixture = model.mixture()
+    joint = prediction.joint_log_likelihood(chosen, mixture, fitted)  # (R, Q)
     if labels is None:
         clusters = np.where(fitted == NOT_FITTED, joint.argmax(axis=1), fitted)
     else:
         clusters = check_labels(labels, counts.n_rows, len(model.weights_))[indices]
     gains = _gains(chosen, fitted, model) if with_gains else None
-    profiles = prediction.log_profiles(topics, cluster_topics)  # (Q, V)
+    profiles = prediction.log_profiles(mixture.topics, mixture.cluster_topics)  # (Q, V)
     explained = []
     for r, (i, cluster) in enumerate(zip(indices.tolist(), clusters.tolist(), strict=True)):
         entries = slice(chosen.indptr[r], chosen.indptr[r + 1])
@@ -280,7 +296,7 @@ def explain(
             row=i,
             cluster=cluster,
             probability=float(softmax(joint[r])[cluster]),
-            verdict=judge(joint[r], cluster, model.overdispersion_),
+            verdict=judge(joint[r], cluster, 1.0 if mixture.concentration is not None else model.overdispersion_),
             runner_up=None,
             margin=np.inf,
             alternatives=alternatives,
@@ -292,8 +308,8 @@ def explain(
             contribution=None if gains is None else float(gains.change[r, cluster]),
         )
         if alternatives:
-            features, x = chosen.indices[entries], chosen.data[entries]
-            why = _with_evidence(why, r, features, x, model=model, profiles=profiles, gains=gains, n_listed=n_features)
+            of_row = _RowEntries(chosen.indices[entries], chosen.data[entries], occurrences[entries])
+            why = _with_evidence(why, r, of_row, model=model, profiles=profiles, gains=gains, n_listed=n_features)
         explained.append(why)
     return explained
 
@@ -308,19 +324,27 @@ def _alternatives(joint: Array, cluster: int, gains: Array | None) -> tuple[Alte
     )
 
 
+class _RowEntries(NamedTuple):
+    """The features of a row, their values in the units of the fit, and their counts; all (nnz,)."""
+
+    features: NDArray[np.int32]
+    x: NDArray[np.int32]
+    occurrences: NDArray[np.int32]
+
+
 def _with_evidence(
     why: Explanation,
     r: int,
-    features: NDArray[np.int32],
-    x: NDArray[np.int32],
+    entries: _RowEntries,
     *,
     model: MMPCA,
     profiles: Array,
     gains: _Gains | None,
     n_listed: int,
 ) -> Explanation:
-    """Add the comparison with the runner-up; `features` and their counts `x` are the row's entries, (nnz,)."""
+    """Add the comparison with the runner-up."""
     cluster, other = why.cluster, why.alternatives[0].cluster
+    features, x, occurrences = entries
     nats = x * (profiles[cluster, features] - profiles[other, features])  # (nnz,)
     first_order, bound_margin = None, None
     if gains is not None:
@@ -332,16 +356,20 @@ def _with_evidence(
         v = int(features[entry])
         name = f"feature {v}" if names is None else str(names[v])
         slope = None if first_order is None else float(first_order[entry])
-        return Evidence(v, name, int(x[entry]), float(nats[entry]), slope)
+        return Evidence(v, name, int(occurrences[entry]), float(nats[entry]), slope)
 
     order = np.argsort(-np.abs(nats), kind="stable")
     strongest_for, strongest_against = order[nats[order] > 0][:n_listed], order[nats[order] < 0][:n_listed]
+    margin = -why.alternatives[0].log_odds
+    from_sizes = float(np.log(model.weights_[cluster]) - np.log(model.weights_[other]))
+    is_sum = not hasattr(model, "concentration_")
     return why._replace(
         runner_up=other,
-        margin=-why.alternatives[0].log_odds,
+        margin=margin,
         evidence_for=tuple(map(evidence, strongest_for)),
         evidence_against=tuple(map(evidence, strongest_against)),
-        from_sizes=float(np.log(model.weights_[cluster]) - np.log(model.weights_[other])),
+        from_sizes=from_sizes,
+        from_variation=0.0 if is_sum else float(margin - nats.sum() - from_sizes),
         from_others=float(nats.sum() - (nats[strongest_for].sum() + nats[strongest_against].sum())),
         bound_margin=bound_margin,
     )

@@ -71,6 +71,9 @@ _FINITE = (lambda array: bool(np.isfinite(array).all()), "finite numbers")
 _POSITIVE = (lambda array: bool(((array > 0) & (array < np.inf)).all()), "positive numbers")
 _LABELS = (lambda array: bool((array >= 0).all()), "numbers of clusters")  # `_restore` checks that they are below Q
 _SUMS = (lambda array: bool(((array >= 0) & (array < np.inf) & (array % 1 == 0)).all()), "whole numbers of at least 0")
+_FACTORS = (lambda array: bool(((array >= 1) & (array < np.inf)).all()), "finite numbers of at least 1")
+_CONCENTRATIONS = (lambda array: bool((array > 0).all()), "positive numbers or infinity")
+_SHARES = (lambda array: bool(((array >= 0) & (array <= 1)).all()), "shares from 0 to 1")
 
 # Fitted attributes of N rows, Q clusters, K topics, V features and E epochs. An array attribute that is missing here
 # is not saved; a test compares the attributes before and after.
@@ -88,6 +91,10 @@ _ARRAYS = {
 _OPTIONAL_ARRAYS = {
     "refit_components_": _ArrayRule("<f8", "KV", *_DISTRIBUTIONS),
     "refit_cluster_topics_": _ArrayRule("<f8", "QK", *_DISTRIBUTIONS),
+    "variance_factors_": _ArrayRule("<f8", "V", *_FACTORS),
+    "mean_profile_": _ArrayRule("<f8", "V", *_SHARES),
+    "concentration_": _ArrayRule("<f8", "Q", *_CONCENTRATIONS),
+    "_unit_counts": _ArrayRule("<f8", "QV", *_SUMS),
 }
 # Parameters that were arrays. They may have been replaced after the fit, so their sizes are independent.
 _PARAMETER_ARRAYS = {
@@ -192,7 +199,9 @@ def save(model: MMPCA, path: str | os.PathLike[str], *, text: Mapping[str, Any] 
     parameters, attributes = model.get_params(deep=False), vars(model)
     # These are the values of the fit, even if a parameter has been changed since.
     parameters |= {"n_clusters": len(model.weights_), "n_topics": len(model.components_)}
-    parameters |= {"topic_prior": model.topic_prior_, "stabilize": model.stabilize_}
+    parameters |= {
+        "topic_prior": model.topic_prior_, "dispersion": model.dispersion_, "stabilize": model.stabilize_
+    }  # fmt: skip
     check_parameters(parameters, RULES)
     names = attributes.get("feature_names_in_")
     manifest = {
@@ -337,6 +346,8 @@ def _upgrade(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arrays]:
         refit = {f"refit_{name}": arrays[name] for name in ("components_", "cluster_topics_") if name in arrays}
         if isinstance(manifest.get("fitted"), dict):
             manifest["fitted"]["smoothing_"] = 0.0
+        if isinstance(manifest.get("parameters"), dict):
+            manifest["parameters"].setdefault("dispersion", "multinomial")
         return manifest | {"schema": 2}, arrays | refit
     return manifest, arrays
 
@@ -367,7 +378,12 @@ def _restore(manifest: Manifest, arrays: Arrays) -> MMPCA:
             raise ModelFileError(
                 f"{name} does not fit the arrays: they have {sizes[letter]} entries, expected {found}."
             )
-    fitted |= {"topic_prior_": float(model.topic_prior), "stabilize_": model.stabilize}
+    fitted |= {"topic_prior_": float(model.topic_prior), "stabilize_": model.stabilize, "dispersion_": model.dispersion}
+    is_expected = {
+        "variance_factors_": model.dispersion == "polya", "concentration_": model.dispersion in ("shares", "polya"),
+    }  # fmt: skip
+    if model.dispersion == "auto" or any((name in fitted) != holds for name, holds in is_expected.items()):
+        raise ModelFileError(f"dispersion does not fit the arrays: it is {_shown(model.dispersion)}.")
     fitted["starts_"] = [StartReport(**_restore_numbers(start, _START, "a start")) for start in manifest["starts"]]
     if (names := manifest["feature_names"]) is not None:
         if len(names) != sizes["V"]:

@@ -676,7 +676,7 @@ def _dominant(case: _Case) -> Iterator[Finding]:
     v = int(case.columns.argmax())
     if total and case.counts.n_features > 10 and case.columns[v] > DOMINANT_SHARE * total:
         message = f"Feature {case.feature(v)} makes up {case.columns[v] / total:.0%} of all counts."
-        yield Finding("warning", "dominant feature", message, "Drop it if it is noise, or try --stabilize sqrt.")
+        yield Finding("warning", "dominant feature", message, "Drop it if it is noise, or try --dispersion polya.")
 
 
 def _overdispersed(case: _Case) -> Iterator[Finding]:
@@ -684,7 +684,7 @@ def _overdispersed(case: _Case) -> Iterator[Finding]:
         message = (
             f"Counts vary {case.dispersion:.3g} times as much as a multinomial allows; clusters explain part of it."
         )
-        remedy = f"If overdispersion_ is still above {LARGE_INDEX:g} after a fit, fit again with --stabilize sqrt."
+        remedy = f"If a fit still reports an overdispersion above {LARGE_INDEX:g}, fit again with --dispersion polya."
         yield Finding("note", "overdispersion", message, remedy)
 
 

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import logsumexp, softmax
 
-from mmpca.counts import Counts
+from mmpca.backend import SERIAL, Threads
+from mmpca.counts import Counts, Units
+from mmpca.engine import shares
 from mmpca.errors import CountsError
 from mmpca.topics import unseen_terms
 
@@ -194,11 +196,39 @@ def choose_smoothing(
 # --- scores -----------------------------------------------------------------------------------------------------
 
 
+class Mixture(NamedTuple):
+    """The parameters that score rows.
+
+    Attributes
+    ----------
+    topics : array of shape (K, V)
+    cluster_topics : array of shape (Q, K)
+    weights : array of shape (Q,)
+    concentration : array of shape (Q,) or None
+        Of the rows' topic shares in each cluster; None if all rows of a cluster have the same shares.
+    topic_params : array of shape (Q, K) or None
+        Parameters of the posteriors of `cluster_topics`, from which a fitted row is subtracted.
+    sizes : array of shape (Q,) or None
+        Fitted rows in each cluster.
+    topic_prior : float
+    """
+
+    topics: Array
+    cluster_topics: Array
+    weights: Array
+    concentration: Array | None = None
+    topic_params: Array | None = None
+    sizes: Array | None = None
+    topic_prior: float = 1.0
+
+
 class Scores(NamedTuple):
-    """The parameters of a mixture in the form that scores rows fastest."""
+    """A mixture in the form that scores rows fastest."""
 
     log_profiles: Array  # log (theta_q beta)_v, (V, Q)
     log_weights: Array  # log pi_q, (Q,)
+    mixture: Mixture
+    units: Units = Units()  # in which rows are scored
 
 
 def log_profiles(topics: Array, cluster_topics: Array) -> Array:
@@ -209,38 +239,64 @@ def log_profiles(topics: Array, cluster_topics: Array) -> Array:
     return logs
 
 
-def scores_of(topics: Array, cluster_topics: Array, weights: Array) -> Scores:
+def scores_of(mixture: Mixture, units: Units = Units()) -> Scores:  # noqa: B008 - immutable
     """Return the scores of a mixture."""
-    return Scores(np.ascontiguousarray(log_profiles(topics, cluster_topics).T), np.log(weights))
+    profiles = log_profiles(mixture.topics, mixture.cluster_topics)
+    return Scores(np.ascontiguousarray(profiles.T), np.log(mixture.weights), mixture, units)
 
 
-def joint_of(rows: Counts, scores: Scores) -> Array:
-    """Return the joint log-likelihood of rows and clusters, (N, Q)."""
-    joint: Array = rows.to_csr() @ scores.log_profiles + scores.log_weights
-    return joint
+def joint_of(rows: Counts, scores: Scores, labels: NDArray[np.int32] | None = None, threads: Threads = SERIAL) -> Array:
+    """Return the joint log-likelihood of rows and clusters, (N, Q); see :func:`joint_log_likelihood`."""
+    rows, mixture = scores.units.convert(rows), scores.mixture
+    if mixture.concentration is None:
+        joint: Array = rows.to_csr() @ scores.log_profiles + scores.log_weights
+        return joint
+    left_out = None
+    if labels is not None and mixture.topic_params is not None and mixture.sizes is not None:
+        left_out = shares.LeftOut(labels, mixture.topic_params, mixture.sizes, mixture.topic_prior)
+    evidence = shares.row_evidence(
+        rows,
+        topics=mixture.topics,
+        cluster_topics=mixture.cluster_topics,
+        concentration=mixture.concentration,
+        left_out=left_out,
+        threads=threads,
+    )
+    if left_out is None:
+        return evidence + scores.log_weights
+    return evidence + shares.log_weights_without_row(mixture.weights, left_out)
 
 
-def joint_in_blocks(rows: Counts, scores: Scores, block_size: int = ROWS_AT_ONCE) -> Iterator[tuple[slice, Array]]:
+def joint_in_blocks(
+    rows: Counts,
+    scores: Scores,
+    labels: NDArray[np.int32] | None = None,
+    threads: Threads = SERIAL,
+    block_size: int = ROWS_AT_ONCE,
+) -> Iterator[tuple[slice, Array]]:
     """Yield slices of the rows, each with its joint log-likelihood (block_size, Q)."""
     for first in range(0, rows.n_rows, block_size):
         block = slice(first, first + block_size)
-        yield block, joint_of(rows.take(block), scores)
+        yield block, joint_of(rows.take(block), scores, None if labels is None else labels[block], threads)
 
 
-def joint_log_likelihood(rows: Counts, topics: Array, cluster_topics: Array, weights: Array) -> Array:
-    """Return log pi_q + sum_v x_iv log (theta_q beta)_v, shape (N, Q).
+def joint_log_likelihood(rows: Counts, mixture: Mixture, labels: NDArray[np.int32] | None = None) -> Array:
+    """Return log pi_q + log p(x_i | cluster q), shape (N, Q).
 
+    Without a concentration, the latter is sum_v x_iv log (theta_q beta)_v; with one, see :mod:`mmpca.engine.shares`.
     Multinomial coefficients are left out, because they are the same in all clusters, and so are features that no
     topic has; `mean_log_likelihood` adds their probability.
 
     Parameters
     ----------
     rows : Counts of shape (N, V)
-    topics : array of shape (K, V)
-    cluster_topics : array of shape (Q, K)
-    weights : array of shape (Q,)
+        In the units of the fit.
+    mixture : Mixture
+    labels : array of int, shape (N,), optional
+        Clusters of fitted rows, negative for new rows. With a concentration, a fitted row is compared with its cluster
+        without the row.
     """
-    return joint_of(rows, scores_of(topics, cluster_topics, weights))
+    return joint_of(rows, scores_of(mixture), labels)
 
 
 def posterior(joint: Array) -> Array:

@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from mmpca.parameters import BOOLEAN, N_JOBS, NONE, PRIOR, VERBOSE, Rule, array, either, integer, one_of, real
+from collections.abc import Mapping
+from typing import Any
+
+from mmpca.parameters import (
+    BOOLEAN,
+    N_JOBS,
+    NONE,
+    PRIOR,
+    VERBOSE,
+    Rule,
+    array,
+    check_parameters,
+    either,
+    integer,
+    one_of,
+    real,
+)
 
 RULES: dict[str, Rule] = {
     "n_clusters": integer(1),
@@ -12,6 +28,7 @@ RULES: dict[str, Rule] = {
     "start": either(one_of("auto", "random", "kmeans", "anneal"), array("of labels of shape (n_samples,)")),
     "n_init": either(one_of("auto"), integer(1)),
     "algorithm": one_of("greedy", "exact", "cvem", "vbem"),
+    "dispersion": one_of("multinomial", "shares", "polya", "auto"),
     "stabilize": either(NONE, one_of("sqrt")),
     "max_epochs": integer(0),
     "tol": real(0.0),
@@ -20,3 +37,13 @@ RULES: dict[str, Rule] = {
     "verbose": VERBOSE,
 }
 SUM_TOLERANCE = 1e-6  # of given topics
+
+
+def check_fit_parameters(parameters: Mapping[str, Any]) -> None:
+    """Raise ValueError for a parameter that breaks its rule, or for two that exclude each other."""
+    check_parameters(parameters, RULES)
+    if parameters["stabilize"] is not None and parameters["dispersion"] in ("polya", "auto"):
+        raise ValueError(
+            f"stabilize must be None with dispersion={parameters['dispersion']!r}, which replaces it, but it is "
+            f"{parameters['stabilize']!r}. Use one of the two."
+        )

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from scipy.special import entr
 
+from mmpca.model.dispersion import Shown, in_counts
 from mmpca.plots.style import COLORS, MARKERS, heat_map, new_axes, new_figure, short_name, tidy, tidy_bars
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def cluster_topics(model: Any, *, ax: Axes | None = None) -> Axes:
     >>> plots.cluster_topics(model).get_xlabel()
     'topic'
     """
-    shares = np.asarray(model.cluster_topics_)
+    shares = in_counts(model).cluster_topics
     n_clusters, n_topics = shares.shape
     ax = new_axes(ax, width=1.8 + 0.55 * n_topics, height=1.1 + 0.32 * n_clusters)
     texts = [[f"{100 * share:.0f}" for share in row] for row in shares] if shares.size <= MAX_NUMBERED_CELLS else ()
@@ -224,8 +225,9 @@ def topic_features(model: Any, topic: int, *, n_features: int = 10, by: str = "s
         raise ValueError(f"by must be 'share', 'lift' or 'entropy', but is {by!r}.")
     if not 0 <= topic < len(model.components_):
         raise ValueError(f"topic must be between 0 and {len(model.components_) - 1}, but is {topic!r}.")
-    shares = np.asarray(model.components_[topic])
-    widths = _lift(model, shares) if by == "lift" else 100 * shares * (_specificity(model) if by == "entropy" else 1.0)
+    shown = in_counts(model)
+    shares = shown.topics[topic]
+    widths = _lift(shown, shares) if by == "lift" else 100 * shares * (_specificity(shown) if by == "entropy" else 1.0)
     top = np.argsort(-widths, kind="stable")[:n_features]
     top = top[widths[top] > 0]
     ax = new_axes(ax, width=3.4, height=0.8 + 0.24 * len(top))
@@ -239,17 +241,17 @@ def topic_features(model: Any, topic: int, *, n_features: int = 10, by: str = "s
     return ax
 
 
-def _lift(model: Any, shares: Array) -> Array:
+def _lift(shown: Shown, shares: Array) -> Array:
     """Return the lift of each feature in a topic, 0 for features that are too rare in it; shares: (V,)."""
-    overall = model.weights_ @ model.cluster_topics_ @ model.components_  # (V,)
+    overall = shown.overall
     is_frequent = (shares >= 0.1 * shares.max()) & (overall > 0)
     lift: Array = np.divide(shares, overall, out=np.zeros_like(shares), where=is_frequent)
     return lift
 
 
-def _specificity(model: Any) -> Array:
+def _specificity(shown: Shown) -> Array:
     """Return 1 for features of a single topic, down to 0 for features equally probable in all topics; (V,)."""
-    topics = np.asarray(model.components_)
+    topics = shown.topics
     if len(topics) == 1:
         return np.ones(topics.shape[1])
     sums = topics.sum(axis=0)

@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from mmpca.counts import as_counts
 from mmpca.evaluation import Summary, summarize
 from mmpca.model import MMPCA
-from mmpca.model.dispersion import advice
+from mmpca.model.dispersion import advice, in_counts
 from mmpca.model.inspection import inspect_counts
 from mmpca.plots.selection import shortfall
 from mmpca.report.context import Context, Margins, representative_rows, searchable_rows
@@ -132,9 +132,8 @@ class LabelTable(NamedTuple):
 
 def cluster_cards(context: Context, quality: Summary | None) -> list[ClusterCard]:
     """Return the clusters, with the features that distinguish each one."""
-    model = context.model
-    profiles = model.cluster_topics_ @ model.components_  # (Q, V)
-    overall = model.weights_ @ profiles  # (V,)
+    model, shown = context.model, in_counts(context.model)
+    overall = shown.overall
     sizes = np.bincount(context.clusters, minlength=len(model.weights_))
     used = used_topics(model)
     return [
@@ -144,21 +143,20 @@ def cluster_cards(context: Context, quality: Summary | None) -> list[ClusterCard
             weight=float(model.weights_[q]),
             overdispersion=float(model.cluster_overdispersion_[q]),
             certainty=None if quality is None else float(quality.certainty[q]),
-            shares=model.cluster_topics_[q].tolist(),
+            shares=shown.cluster_topics[q].tolist(),
             topics=used[q],
             # Ranked by p log(p / p_all), because lift alone would favor features that occur once.
             features=_leading_features(context, profile, overall, profile * np.log(_lift(profile, overall))),
         )
-        for q, profile in enumerate(profiles)
+        for q, profile in enumerate(shown.profiles)
     ]
 
 
 def topic_cards(context: Context, quality: Summary | None) -> list[TopicCard]:
     """Return the topics, with their most probable features."""
-    model = context.model
-    shares, used = model.cluster_topics_, used_topics(model)
-    weights = model.weights_ @ shares  # (K,)
-    overall = weights @ model.components_  # (V,)
+    model, shown = context.model, in_counts(context.model)
+    shares, used = shown.cluster_topics, used_topics(model)
+    weights, overall = model.weights_ @ shares, shown.overall  # (K,), (V,)
     return [
         TopicCard(
             number=k,
@@ -167,13 +165,13 @@ def topic_cards(context: Context, quality: Summary | None) -> list[TopicCard]:
             clusters=[(int(q), float(shares[q, k])) for q in np.argsort(-shares[:, k]) if k in used[q]],
             features=_leading_features(context, topic, overall, topic),
         )
-        for k, topic in enumerate(model.components_)
+        for k, topic in enumerate(shown.topics)
     ]
 
 
 def used_topics(model: MMPCA) -> list[list[int]]:
     """Return the topics that each cluster uses, largest share first; every cluster uses at least one."""
-    shares = model.cluster_topics_
+    shares = in_counts(model).cluster_topics
     least = np.maximum(MIN_SHARE, model.weights_ @ shares - 1e-9)  # (K,); tolerates rounding of equal shares
     order = np.argsort(-shares, axis=1, kind="stable")
     used = [[int(k) for k in order[q] if shares[q, k] >= least[k]] for q in range(len(shares))]
@@ -289,7 +287,7 @@ def _check_dispersion(model: MMPCA) -> Check:
     index = float(model.overdispersion_)
     if np.isnan(index):
         return "note", "There are too few rows to compare how much counts vary with what the model expects."
-    if (warning := advice(index, stabilize=model.stabilize_)) is not None:
+    if (warning := advice(index, dispersion=model.dispersion_, stabilize=model.stabilize_)) is not None:
         return "care", warning
     return "fine", f"Within clusters, counts vary {index:.2f} times as much as the model expects (ideally 1)."
 

@@ -16,9 +16,11 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mmpca.counts import Counts
-from mmpca.errors import InterruptedSearchWarning, SuspiciousCountsWarning, warn
+from mmpca.backend import LocalRows
+from mmpca.counts import Counts, Units
+from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning, SuspiciousCountsWarning, warn
 from mmpca.model import MMPCA
+from mmpca.model.dispersion import Bursts
 from mmpca.monitor import Callback, Monitor
 from mmpca.parameters import N_JOBS, VERBOSE, Rule, check_parameters, either, integer, is_integer, one_of
 from mmpca.selection import criteria
@@ -29,7 +31,8 @@ Array = NDArray[np.float64]
 
 AUTO_FOLDS = 5
 RESAMPLED_SHARE = 0.8  # share of the rows in a resample, drawn without replacement
-SCHEMA = 3  # of a store's parts
+SCHEMA = 4  # of a store's parts
+PILOT_STARTS = 4  # of the fit whose variance factors all cells share, if n_init="auto"
 EXPLAIN = {
     "schema": "it was written by another version of mmpca",
     "mmpca": "it was written by another version of mmpca, whose results may differ",
@@ -69,6 +72,9 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         Number of fresh starts of each cell. "auto" makes at most 4, and stops after 2 in a row without progress.
     topic_prior : float, default=1.0
         As in :class:`~mmpca.MMPCA`.
+    dispersion : {"multinomial", "shares", "polya", "auto"}, default="multinomial"
+        As in :class:`~mmpca.MMPCA`. "polya" and "auto" fit the largest numbers of clusters and topics first; all cells
+        then share the variance factors of this fit, which makes their bounds comparable.
     stabilize : {None, "sqrt"}, default=None
         As in :class:`~mmpca.MMPCA`.
     max_epochs : int, default=200
@@ -151,6 +157,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         criterion: str = "predictive",
         n_init: int | str = "auto",
         topic_prior: float = 1.0,
+        dispersion: str = "multinomial",
         stabilize: str | None = None,
         max_epochs: int = 200,
         tol: float = 1e-10,
@@ -166,6 +173,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         self.criterion = criterion
         self.n_init = n_init
         self.topic_prior = topic_prior
+        self.dispersion = dispersion
         self.stabilize = stabilize
         self.max_epochs = max_epochs
         self.tol = tol
@@ -211,15 +219,18 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         """
         n_clusters, n_topics = _check_grid(self.n_clusters, "n_clusters"), _check_grid(self.n_topics, "n_topics")
         self._check_parameters()
-        rows = self._model(n_clusters[-1], n_topics[-1]).checked_counts(X)
+        largest = self._model(n_clusters[-1], n_topics[-1])
+        counts = largest.checked_counts(X)
         seed = int(check_random_state(self.random_state).randint(2**31))
         monitor = Monitor(callback, verbose=self.verbose)
+        pilot = self._pilot(largest, counts, seed)
+        rows = (Units(self.stabilize) if pilot is None else pilot.units).convert(counts)
         grid = Grid(rows, n_clusters, n_topics, self._options(seed), self._store(rows, seed))
         found = grid.fit(self.n_jobs, monitor)
         results = self._results(found, rows)
         if self.n_resamples and found.is_complete:
             results["wins"] = self._wins(grid, results, monitor)
-        self._set_best(results, found, X, rows)
+        self._set_best(results, found, X, counts, pilot)
         monitor.end()
         if not found.is_complete:
             n_cells = len(n_clusters) * len(n_topics)
@@ -238,10 +249,19 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
                 'Use n_folds="auto", or criterion="icl".'
             )
 
+    def _pilot(self, model: MMPCA, counts: Counts, seed: int) -> MMPCA | None:
+        """Fit the largest model if its variance factors, or the choice of a dispersion, are needed by all cells."""
+        if self.dispersion not in ("polya", "auto"):
+            return None
+        model.set_params(random_state=seed, n_init=PILOT_STARTS if isinstance(self.n_init, str) else self.n_init)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", OverdispersionWarning)  # issued by the best model
+            return model.fit_rows(LocalRows(counts), attributes={"n_features_in_": counts.n_features})
+
     def _model(self, n_clusters: int, n_topics: int, **parameters: Any) -> MMPCA:
         """Return an unfitted model with the parameters that all cells share."""
-        shared = {name: getattr(self, name) for name in ("topic_prior", "stabilize", "max_epochs", "tol")}
-        return MMPCA(n_clusters, n_topics, **shared, **parameters)
+        names = ("topic_prior", "dispersion", "stabilize", "max_epochs", "tol")
+        return MMPCA(n_clusters, n_topics, **{name: getattr(self, name) for name in names} | parameters)
 
     def _options(self, seed: int) -> CellOptions:
         """Return the options that all cells share."""
@@ -253,7 +273,8 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
     def _store(self, rows: Counts, seed: int, subfolder: str = "") -> Store:
         """Return the store, opened for these rows."""
         store = Store(None if self.store is None else os.path.join(self.store, subfolder), "search")
-        identity = {"schema": SCHEMA, "mmpca": version("mmpca"), "stabilize": self.stabilize}
+        identity = {"schema": SCHEMA, "mmpca": version("mmpca"), "dispersion": self.dispersion}
+        identity["stabilize"] = self.stabilize
         store.open(identity | {"data": _fingerprint(rows)} | self._options(seed)._asdict(), EXPLAIN)
         return store
 
@@ -304,7 +325,9 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
                 break
         return wins / max(1.0, wins.sum())
 
-    def _set_best(self, results: dict[str, NDArray[Any]], found: GridFit, X: Any, rows: Counts) -> None:
+    def _set_best(
+        self, results: dict[str, NDArray[Any]], found: GridFit, X: Any, counts: Counts, pilot: MMPCA | None
+    ) -> None:
         """Set the fitted attributes."""
         score = results[self.criterion]
         order = np.argsort(-score, kind="stable")
@@ -312,14 +335,21 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
             {"n_clusters": int(results["n_clusters"][c]), "n_topics": int(results["n_topics"][c])} for c in order[:2]
         ]
         q, k = pairs[0]["n_clusters"], pairs[0]["n_topics"]
-        start = {"topics": found.topics[k].beta, "start": found.cells[q, k].labels}
+        start: dict[str, Any] = {"topics": found.topics[k].beta, "start": found.cells[q, k].labels, "random_state": 0}
+        bursts = None
+        if pilot is not None:
+            start |= {"dispersion": pilot.dispersion_, "stabilize": pilot.stabilize_}
+            if pilot.dispersion_ == "polya":
+                bursts = Bursts(pilot.variance_factors_, pilot.mean_profile_)
+        self.best_estimator_ = self._model(q, k, **start)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SuspiciousCountsWarning)  # issued before the search
-            self.best_estimator_ = self._model(q, k, **start, random_state=0).fit(X)
+            self.best_estimator_.checked_counts(X)  # learns the names of the features
+        self.best_estimator_.fit_rows(LocalRows(counts), attributes=dict(vars(self.best_estimator_)), bursts=bursts)
         self.results_, self.best_params_, self.best_score_ = results, pairs[0], float(score[order[0]])
         self.runner_up_ = pairs[1] if len(pairs) > 1 else None
         self.gap_ = float(score[order[0]] - score[order[1]]) if len(pairs) > 1 else np.inf
-        self.reason_ = criteria.reason(results, self.criterion, (rows.n_rows, rows.n_features))
+        self.reason_ = criteria.reason(results, self.criterion, (counts.n_rows, counts.n_features))
         self.labels_ = self.best_estimator_.labels_
         self.n_features_in_ = self.best_estimator_.n_features_in_
         self.__dict__.pop("feature_names_in_", None)  # from an earlier fit

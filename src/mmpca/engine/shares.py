@@ -1,0 +1,357 @@
+r"""Topic shares that vary from row to row: the evidence of rows for clusters, and the concentration of the shares.
+
+Rows of one cluster mix the topics a little differently: :math:`\theta_i \sim` Dirichlet(:math:`c \theta_q`) and
+:math:`x_i \sim` Multinomial(:math:`L_i, \theta_i \beta`). The larger the concentration c, the more alike the rows; as c
+goes to infinity, this becomes the multinomial model of the search.
+
+**Evidence.** The likelihood of a row has no closed form. Its variational bound with :math:`a = c \theta_q`,
+
+.. math:: \log p(x | q) \ge \sum_v x_v \log \sum_k \beta_{kv} e^{\eta_k} - KL(Dir(a + s) || Dir(a)),
+          \quad \eta_k = \psi(a_k + s_k) - \psi(c + L), \quad s_k = \sum_v x_v \phi_{vk},
+
+is that of latent Dirichlet allocation with one prior for each cluster. Probabilities computed from it are calibrated
+when the parameters are the true ones.
+
+**Concentration.** Maximizing this bound over c overestimates it, and so do labels: a row that strays far from its
+cluster is labeled as one of another. The estimate is therefore a moment, taken over soft assignments. Let
+:math:`p = \theta_q \beta`, :math:`g_k(v) = \beta_{kv} / p_v - 1`, :math:`G = \beta\, diag(1/p)\, \beta'`, and
+:math:`z = \sum_v x_v g(v)`. Two different counts of a row are independent given its shares, so
+
+.. math:: u(x) = \frac{z' G^{-1} z - \sum_v x_v g(v)' G^{-1} g(v)}{L (L - 1)}
+
+has the expectation
+:math:`E (\theta_i - \theta_q)' G (\theta_i - \theta_q) = (\sum_k \theta_{qk} G_{kk} - 1) / (c + 1)`, whatever the
+length of the row. Posterior weights :math:`w_{iq} = P(q | x_i)` keep the moments unbiased, because
+:math:`E\, w_{iq} h(x_i) = \pi_q E_q h(x)`. A few EM steps update weights, shares of the clusters and concentration; the
+shares of a cluster are those of its weighted sum of rows, each row divided by its variance inflation
+:math:`1 + (L - 1) / (c + 1)`.
+
+The concentration is common to all clusters, and the soft assignments are used for nothing else. On real counts, with a
+concentration for each cluster or many more steps, a cluster that is broader than others takes over their rows: a single
+Dirichlet distribution is not the shape of a real cluster, and a broad one fits what all the others leave.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import digamma, gammaln, softmax
+
+from mmpca import kernels
+from mmpca.backend import SERIAL, Threads
+from mmpca.counts import Counts
+from mmpca.engine.state import from_sums
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int32]
+
+LARGEST_CONCENTRATION = 1e5  # beyond which a row of any length looks multinomial
+LARGEST_VARIANCE = 0.99  # of shares, relative to rows with a single topic
+EM_STEPS = 3
+LARGEST_RATIO = 0.75  # of successive changes, in the extrapolation of their sum
+LEAST_WEIGHT = 1e-4  # of a row in the moments of a cluster
+LEAST_EIGENVALUE = 1e-8  # relative to the largest: topics that can be told apart in a cluster
+POOLING_STEPS = 4  # weights of rows and clusters depend on the result, but hardly
+LEAST_SHARE = 1e-12  # of a topic: its logarithm must stay finite
+NEW_ROW = -1  # cluster of a row that has contributed to none
+
+
+# --- evidence ---------------------------------------------------------------------------------------------------
+
+
+class LeftOut(NamedTuple):
+    """Fitted rows, to be judged without their own contribution to their cluster.
+
+    Attributes
+    ----------
+    labels : array of int, shape (N,)
+        Cluster of each row; `NEW_ROW` for rows that were not fitted.
+    topic_params : array of shape (Q, K)
+        Parameters of the Dirichlet posteriors of the clusters' topic shares (gamma): prior plus topic counts.
+    sizes : array of shape (Q,)
+        Rows in each cluster.
+    prior : float
+        The prior (alpha), which remains when the last row has left.
+    """
+
+    labels: Labels
+    topic_params: Array
+    sizes: Array
+    prior: float
+
+
+def plain_evidence(x: Array, beta: Array, prior: Array, *, tol: float = 1e-10, max_iter: int = 10_000) -> float:
+    """Return the bound on log p(x), without the multinomial coefficient; x: (V,), beta: (K, V), prior: (K,)."""
+    known = (x > 0) & (beta.max(axis=0) > 0)
+    x, beta = x[known], beta[:, known]
+    s = np.full_like(prior, x.sum() / len(prior))
+    weight = np.exp(digamma(prior + s) - digamma(prior.sum() + x.sum()))
+    for _ in range(max_iter):
+        last, s = s, weight * (beta @ (x / (weight @ beta)))
+        eta = digamma(prior + s) - digamma(prior.sum() + x.sum())
+        weight = np.exp(eta)
+        if np.abs(s - last).max() < tol:
+            break
+    divergence = (
+        gammaln(prior.sum() + s.sum())
+        - gammaln(prior + s).sum()
+        - gammaln(prior.sum())
+        + gammaln(prior).sum()
+        + s @ eta
+    )
+    return float(x @ np.log(weight @ beta) - divergence)
+
+
+def row_evidence(
+    rows: Counts,
+    *,
+    topics: Array,
+    cluster_topics: Array,
+    concentration: Array,
+    left_out: LeftOut | None = None,
+    threads: Threads = SERIAL,
+) -> Array:
+    """Return log p(x_i | cluster q), shape (N, Q), without multinomial coefficients and unknown features.
+
+    Parameters
+    ----------
+    rows : Counts of shape (N, V)
+    topics : array of shape (K, V)
+    cluster_topics : array of shape (Q, K)
+    concentration : array of shape (Q,)
+        Of the rows' topic shares in each cluster; the rows of a cluster with an infinite one are multinomial.
+    left_out : LeftOut, optional
+        Rows to judge without their own contribution.
+    threads : Threads
+        The result does not depend on them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mmpca.counts import as_counts
+    >>> clusters = {"topics": np.eye(2), "cluster_topics": np.array([[0.9, 0.1], [0.1, 0.9]])}
+    >>> for c in (np.inf, 10.0, 1.0):
+    ...     evidence = row_evidence(as_counts([[6, 2]]), **clusters, concentration=np.full(2, c))
+    ...     print(c, (evidence[0, 0] - evidence[0, 1]).round(2))
+    inf 8.79
+    10.0 4.2
+    1.0 0.88
+    """
+    concentration = np.where(concentration < LARGEST_CONCENTRATION, concentration, np.inf)
+    shares = np.maximum(cluster_topics, LEAST_SHARE)
+    evidence = np.empty((rows.n_rows, len(shares)))
+    own = np.full(rows.n_rows, NEW_ROW, np.int32) if left_out is None else np.asarray(left_out.labels, dtype=np.int32)
+    own_shares = shares[own] if left_out is None else _shares_without_row(rows, topics, left_out)  # (N, K)
+    varies = np.isfinite(concentration)
+    if not varies.all():
+        fixed = np.flatnonzero(~varies)
+        evidence[:, fixed] = _multinomial_evidence(rows, topics, shares[fixed])
+        at = np.flatnonzero(np.isin(own, fixed) & (own != NEW_ROW))
+        evidence[at, own[at]] = _own_multinomial_evidence(rows.take(at), topics, own_shares[at])
+    if varies.any():
+        found = np.flatnonzero(varies)
+        position = np.full(len(shares) + 1, NEW_ROW, np.int32)  # the last entry is that of `NEW_ROW`
+        position[found] = np.arange(len(found))
+        priors = np.ascontiguousarray(concentration[found, None] * shares[found])
+        own_priors = np.where(varies[own], concentration[own], 1.0)[:, None] * own_shares
+        some, part = np.arange(rows.n_rows), np.empty((rows.n_rows, len(found)))
+        kernel = partial(kernels.evidence_of_rows, rows, np.ascontiguousarray(topics.T), topics.max(axis=0), priors)
+        threads.for_rows(kernel, some, position[own], own_priors, part)
+        evidence[:, found] = part
+    return evidence
+
+
+def _multinomial_evidence(rows: Counts, topics: Array, shares: Array) -> Array:
+    """Return sum_v x_iv log (theta_q beta)_v, (N, Q); features that no topic has contribute zero."""
+    profiles = shares @ topics  # (Q, V)
+    logs = np.log(profiles, out=np.zeros_like(profiles), where=profiles > 0)
+    evidence: Array = rows.to_csr() @ np.ascontiguousarray(logs.T)
+    return evidence
+
+
+def _own_multinomial_evidence(rows: Counts, topics: Array, shares: Array) -> Array:
+    """Return sum_v x_iv log (theta_i beta)_v, (N,), with shares of their own for all rows, (N, K)."""
+    evidence = np.empty(rows.n_rows)
+    for i in range(rows.n_rows):
+        entries = slice(rows.indptr[i], rows.indptr[i + 1])
+        profile = shares[i] @ topics[:, rows.indices[entries]]
+        evidence[i] = rows.data[entries] @ np.log(profile, out=np.zeros_like(profile), where=profile > 0)
+    return evidence
+
+
+def _shares_without_row(rows: Counts, topics: Array, left_out: LeftOut) -> Array:
+    r"""Return the topic shares of each row's cluster without the row, (N, K); of any cluster for new rows.
+
+    The row has contributed :math:`s_k = \sum_v x_v \phi_{qvk}` to the parameters of its cluster, where :math:`\phi` is
+    the share of topic k in feature v of the cluster. They are subtracted, though no more than there is.
+    """
+    params = left_out.topic_params[left_out.labels]  # (N, K)
+    shares = params / params.sum(axis=1, keepdims=True)
+    without = np.empty_like(params)
+    for i in range(rows.n_rows):
+        entries = slice(rows.indptr[i], rows.indptr[i + 1])
+        joint = shares[i] * topics.T[rows.indices[entries]]  # (n, K)
+        total = joint.sum(axis=1)
+        ratio = np.divide(rows.data[entries], total, out=np.zeros_like(total), where=total > 0)
+        without[i] = np.maximum(params[i] - ratio @ joint, left_out.prior)
+    result: Array = np.maximum(without / without.sum(axis=1, keepdims=True), LEAST_SHARE)
+    return result
+
+
+def log_weights_without_row(weights: Array, left_out: LeftOut) -> Array:
+    """Return log pi_q for each row, (N, Q), where the row's own cluster has one row less, though at least one half."""
+    sizes = np.tile(np.asarray(left_out.sizes, dtype=np.float64), (len(left_out.labels), 1))  # (N, Q)
+    fitted = np.flatnonzero(left_out.labels != NEW_ROW)
+    own = left_out.labels[fitted]
+    change = np.zeros_like(sizes)
+    change[fitted, own] = np.log(np.maximum(sizes[fitted, own] - 1.0, 0.5) / sizes[fitted, own])
+    logs: Array = np.log(weights) + change
+    return logs
+
+
+# --- concentration ----------------------------------------------------------------------------------------------
+
+
+class Moments(NamedTuple):
+    """Moments of some rows in one cluster."""
+
+    values: Array  # u(x_i), (n,)
+    scale: float  # E u(x) = scale / (c + 1)
+    rank: int  # topics that can be told apart
+
+
+def share_moments(rows: Counts, beta: Array, theta: Array) -> Moments:
+    """Return u(x_i) of each row, zero for rows of a single count; see above. beta: (K, V), theta: (K,)."""
+    profile = theta @ beta  # (V,)
+    present = np.unique(rows.indices)
+    present = present[profile[present] > 0]
+    gram = (beta / np.where(profile > 0, profile, 1.0)) @ beta.T  # G, (K, K)
+    values, vectors = np.linalg.eigh(gram)
+    kept = values > LEAST_EIGENVALUE * values[-1]
+    root = vectors[:, kept] / np.sqrt(values[kept])  # root root' is the pseudo-inverse of G
+    # G theta = 1, so centered features have z' G^-1 z as squared length after this projection.
+    features = np.zeros((rows.n_features, int(kept.sum())))
+    features[present] = (beta[:, present] / profile[present] - 1.0).T @ root  # (n, rank)
+    X = rows.to_csr()
+    pairs = ((X @ features) ** 2).sum(axis=1) - X @ (features**2).sum(axis=1)
+    lengths = rows.row_totals().astype(np.float64)
+    scale = float(theta @ np.diag(gram) - 1.0)
+    return Moments(pairs / np.maximum(lengths * (lengths - 1.0), 1.0), scale, int(kept.sum()))
+
+
+def share_variance(moments: list[Moments], lengths: list[Array], weights: list[Array], *, start: float = 0.0) -> float:
+    r"""Return the estimate of 1 / (c + 1) common to some clusters, from moments, lengths and weights of their rows.
+
+    The noise of u(x) is about :math:`2 (v / L + \rho s)^2 / v`, with v = rank - 1, s the scale and :math:`\rho` the
+    estimate, so rows are weighted by the inverse of its square root squared, and clusters by the inverse variance of
+    their estimates. The shares of a cluster were fitted to the same rows, which makes u smaller by
+    :math:`2 \omega_i V_i - \sum_j \omega_j^2 V_j`, where :math:`\omega_i` is the weight of the row in the shares and
+    :math:`V_i = v / L_i + \rho s (1 - 1 / L_i)` its variance; this is added back.
+    """
+    pooled = start
+    for _ in range(POOLING_STEPS):
+        total = precision = 0.0
+        for (values, scale, rank), L, w in zip(moments, lengths, weights, strict=True):
+            if rank < 2 or scale <= LEAST_SHARE:
+                continue
+            inflation = 1.0 + (L - 1.0) * pooled * scale / (rank - 1)
+            by_row = w * (L / inflation) ** 2 * (L > 1)
+            if by_row.sum() <= 0:
+                continue
+            omega = w * L / inflation / (w * L / inflation).sum()
+            noise, signal = (rank - 1) / L, scale * (1.0 - 1.0 / L)  # V = noise + rho signal
+            lost_noise = 2.0 * by_row @ (omega * noise) - by_row.sum() * (omega**2 @ noise)
+            kept_signal = by_row.sum() * scale - 2.0 * by_row @ (omega * signal) + by_row.sum() * (omega**2 @ signal)
+            if kept_signal <= LEAST_SHARE * by_row.sum() * scale:
+                continue
+            estimate = (by_row @ values + lost_noise) / kept_signal
+            variance = 2.0 / (rank - 1) * (by_row**2 @ (noise + pooled * signal) ** 2) / kept_signal**2
+            total, precision = total + estimate / variance, precision + 1.0 / variance
+        if precision == 0.0:
+            return 0.0
+        pooled = float(np.clip(total / precision, 0.0, LARGEST_VARIANCE))
+    return pooled
+
+
+def fit_concentration(
+    rows: Counts, labels: ArrayLike, *, topics: Array, n_clusters: int, alpha: float, threads: Threads = SERIAL
+) -> float:
+    """Return the concentration of the rows' topic shares around those of their clusters; infinity if they do not vary.
+
+    Parameters
+    ----------
+    rows : Counts of shape (N, V)
+        No empty rows.
+    labels : array-like of int, shape (N,)
+        Clusters of the rows; EM starts from them.
+    topics : array of shape (K, V)
+    n_clusters : int
+    alpha : float
+        Prior of the clusters' topic shares.
+    threads : Threads
+        The result does not depend on them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mmpca.counts import as_counts
+    >>> rng = np.random.default_rng(0)
+    >>> shares = rng.dirichlet([14, 6], size=300)  # concentration 20
+    >>> X = [rng.multinomial(100, p) for p in shares]
+    >>> round(fit_concentration(as_counts(X), np.zeros(300, int), topics=np.eye(2), n_clusters=1, alpha=1.0))
+    20
+    """
+    X, lengths = rows.to_csr(), rows.row_totals().astype(np.float64)
+    weights = np.zeros((rows.n_rows, n_clusters))
+    weights[np.arange(rows.n_rows), np.asarray(labels)] = 1.0
+    variances, gamma = [0.0], None
+    for step in range(EM_STEPS + 1):
+        # M-step: weights and topic shares of the clusters, then the variance of shares around them.
+        inflated = weights / (1.0 + (lengths[:, None] - 1.0) * variances[-1])
+        sums = np.ascontiguousarray((X.T @ inflated).T)
+        gamma = from_sums(sums, np.ones(n_clusters), beta=topics, alpha=alpha, gamma=gamma).clusters.gamma
+        theta = gamma / gamma.sum(axis=1, keepdims=True)
+        members = [np.flatnonzero(weights[:, q] > LEAST_WEIGHT) for q in range(n_clusters)]
+        moments = threads.map(
+            lambda q: share_moments(rows.take(members[q]), topics, theta[q]),  # noqa: B023 - called at once
+            [q for q in range(n_clusters) if len(members[q])],
+        )
+        at = [q for q in range(n_clusters) if len(members[q])]
+        variances.append(
+            share_variance(
+                moments,
+                [lengths[members[q]] for q in at],
+                [weights[members[q], q] for q in at],
+                start=variances[-1],
+            )
+        )
+        if step == EM_STEPS or variances[-1] == 0.0:
+            break
+        # E-step: the probability of each cluster.
+        evidence = row_evidence(
+            rows,
+            topics=topics,
+            cluster_topics=theta,
+            concentration=np.full(n_clusters, _concentration(variances[-1])),
+            threads=threads,
+        )
+        sizes = weights.sum(axis=0) + 1.0
+        weights = softmax(evidence + np.log(sizes / sizes.sum()), axis=1)
+    return _concentration(_extrapolated(variances))
+
+
+def _concentration(variance: float) -> float:
+    """Return c from 1 / (c + 1)."""
+    return 1.0 / variance - 1.0 if variance > 1.0 / LARGEST_CONCENTRATION else float("inf")
+
+
+def _extrapolated(values: list[float]) -> float:
+    """Return the limit of a sequence whose changes shrink in equal ratios: EM undoes the bias of labels slowly."""
+    if len(values) < 4:  # the first is only a start
+        return values[-1]
+    before, last = values[-2] - values[-3], values[-1] - values[-2]
+    ratio = float(np.clip(last / before, 0.0, LARGEST_RATIO)) if before != 0.0 else 0.0
+    return float(np.clip(values[-1] + last * ratio / (1.0 - ratio), 0.0, LARGEST_VARIANCE))
