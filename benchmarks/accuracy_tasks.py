@@ -48,11 +48,9 @@ class Fitted(NamedTuple):
 Method = Callable[[sparse.csr_array, int, int, int], Fitted]
 
 
-def estimator(
-    X: sparse.csr_array, n_clusters: int, n_topics: int, seed: int, *, refit_topics: bool = False, **options: object
-) -> Fitted:
-    """Fit the estimator; by default the topics are those of the search, because refitting changes no label."""
-    model = MMPCA(n_clusters, n_topics, random_state=seed, refit_topics=refit_topics, **options)
+def estimator(X: sparse.csr_array, n_clusters: int, n_topics: int, seed: int, **options: object) -> Fitted:
+    """Fit the estimator."""
+    model = MMPCA(n_clusters, n_topics, random_state=seed, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OverdispersionWarning)  # it is measured
         model.fit(X)
@@ -72,10 +70,7 @@ METHODS: dict[str, Method] = {
     "cvem": partial(estimator, algorithm="cvem"),
     "vbem": partial(estimator, algorithm="vbem"),
 }
-LABELED_METHODS: dict[str, Method] = {
-    name: partial(method, refit_topics=True)
-    for name, method in (METHODS | {"sqrt": partial(estimator, stabilize="sqrt")}).items()
-}
+LABELED_METHODS: dict[str, Method] = METHODS | {"sqrt": partial(estimator, stabilize="sqrt")}
 
 
 # --- simulated data ---------------------------------------------------------------------------------------------

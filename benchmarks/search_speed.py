@@ -143,7 +143,7 @@ def lda_against_greedy(quick: bool, repeats: int) -> list[Row]:
 
 
 def lda_against_fit(quick: bool, repeats: int) -> list[Row]:
-    """Compare scikit-learn's variational LDA with a complete default fit: topics, all starts, refitted topics."""
+    """Compare scikit-learn's variational LDA with a complete default fit: topics and all starts."""
     problem = paper_problem()
     n_topics = len(problem.beta)
     lda, fit = best_of_each(
