@@ -254,6 +254,7 @@ def test_without_jinja_the_error_names_the_extra_to_install(study, tmp_path, mon
 
 def test_a_cluster_uses_the_topics_that_it_has_more_of_than_others():
     model = MMPCA()
+    model.components_ = np.eye(3)
     model.weights_ = np.array([0.5, 0.5])
     model.cluster_topics_ = np.array([[0.7, 0.25, 0.05], [0.3, 0.65, 0.05]])
     assert used_topics(model) == [[0], [1]]

@@ -74,7 +74,7 @@ def fit(
 
       mmpca fit reports/ -q 5 -k 3 --stop-words english --min-rows 2 --drop-empty -m reports.mmpca
 
-      mmpca fit cells.h5ad --layer counts -q 12 -k 8 --stabilize sqrt --labels cells.parquet
+      mmpca fit cells.h5ad --layer counts -q 12 -k 8 --dispersion polya --labels cells.parquet
 
       mmpca fit part-*.npz -q 30 -k 30 --scheduler tcp://10.0.0.1:8786 --checkpoint fit.npz -m all.mmpca
     """
@@ -247,9 +247,9 @@ def topic_table(model: MMPCA, names: Sequence[str]) -> Table:
 
 def dispersion_advice(model: MMPCA) -> str | None:
     """Return what to do if counts vary much more than the model expects, in terms of the options of this command."""
-    from mmpca.model.dispersion import advice
+    from mmpca.model.dispersion import advice_on
 
-    return advice(model.overdispersion_, dispersion=model.dispersion_, stabilize=model.stabilize_, is_command=True)
+    return advice_on(model, is_command=True)
 
 
 def describe_dispersion(model: MMPCA) -> str:

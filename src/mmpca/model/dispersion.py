@@ -361,6 +361,14 @@ def advice(overall: float, *, dispersion: str, stabilize: str | None, is_command
     )
 
 
+def advice_on(model: Any, *, is_command: bool = False) -> str | None:
+    """Return the advice on a fitted model; None if ``dispersion="auto"`` has compared the remedies already."""
+    if model.dispersion == "auto":
+        return None
+    kind = {"dispersion": model.dispersion_, "stabilize": model.stabilize_}
+    return advice(float(model.overdispersion_), **kind, is_command=is_command)
+
+
 def plain_deviations(rows: Counts, labels: NDArray[np.int32], profiles: Array) -> Array:
     """Return sum_v (x_iv - L_i p_v)^2 / L_i of each row in plain NumPy; profiles: (Q, V) -> (N,)."""
     X = rows.to_csr().toarray().astype(np.float64)  # (N, V)

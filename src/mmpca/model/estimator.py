@@ -24,7 +24,7 @@ from mmpca.model.dispersion import (
     LARGE_INDEX,
     Bursts,
     Dispersion,
-    advice,
+    advice_on,
     burstiness,
     draw_bursts,
     feature_halves,
@@ -397,8 +397,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
                 "found so far; converged_ says whether it is a maximum.",
                 InterruptedSearchWarning,
             )
-        message = advice(self.overdispersion_, dispersion=self.dispersion_, stabilize=self.stabilize_)
-        if message is not None:
+        if (message := advice_on(self)) is not None:
             warn(message, OverdispersionWarning)
         return self
 

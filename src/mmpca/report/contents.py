@@ -14,7 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from mmpca.counts import as_counts
 from mmpca.evaluation import Summary, summarize
 from mmpca.model import MMPCA
-from mmpca.model.dispersion import advice, in_counts
+from mmpca.model.dispersion import LARGE_INDEX, advice_on, in_counts
 from mmpca.model.inspection import inspect_counts
 from mmpca.plots.selection import shortfall
 from mmpca.report.context import Context, Margins, representative_rows, searchable_rows
@@ -287,9 +287,10 @@ def _check_dispersion(model: MMPCA) -> Check:
     index = float(model.overdispersion_)
     if np.isnan(index):
         return "note", "There are too few rows to compare how much counts vary with what the model expects."
-    if (warning := advice(index, dispersion=model.dispersion_, stabilize=model.stabilize_)) is not None:
+    if (warning := advice_on(model)) is not None:
         return "care", warning
-    return "fine", f"Within clusters, counts vary {index:.2f} times as much as the model expects (ideally 1)."
+    how_much = f"Within clusters, counts vary {index:.2f} times as much as the model expects (ideally 1)."
+    return "note" if index > LARGE_INDEX else "fine", how_much
 
 
 def _check_diversity(quality: Summary) -> Check:
