@@ -21,7 +21,7 @@ def fixed(profiles, weights, *, names=None):
     model.components_, model.cluster_topics_ = profiles, np.eye(n_clusters)
     model.weights_, model.overdispersion_ = np.asarray(weights), 1.0
     model.topic_prior_, model.stabilize_, model.smoothing_ = 1.0, None, 0.0
-    model.dispersion_ = "multinomial"
+    model.dispersion_, model.cluster_topic_params_ = "multinomial", 1.0 + 40 * np.eye(n_clusters)
     model.labels_, model.cluster_counts_ = np.arange(n_clusters, dtype=np.int32), np.round(40 * profiles)
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
@@ -136,7 +136,7 @@ def test_evidence_is_weighed_in_the_units_of_the_fit_and_shown_with_the_counts(X
     bursts = X * np.random.default_rng(0).integers(1, 20, X.shape)
     model = MMPCA(3, 2, n_init=1, **kind, random_state=0).fit(bursts)
     units = model.units.convert(as_counts(bursts)).to_csr().toarray()
-    topics, shares, _ = model.mixture()
+    topics, shares, *_ = model.mixture()
     log_profiles = np.log(shares @ topics)
     for why in model.explain(bursts, [0, 7]):
         for part in why.evidence_for + why.evidence_against:
