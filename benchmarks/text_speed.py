@@ -18,7 +18,7 @@ from sklearn.decomposition import LatentDirichletAllocation
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.metrics import adjusted_rand_score
 
-from measure import EpochTimer, Limits, Row
+from measure import Limits, Row
 from mmpca import MMPCA
 from mmpca.monitor import Progress
 
@@ -82,23 +82,31 @@ def compare(name: str, quick: bool, folder: Path) -> list[Row]:
     ]
     if len(epochs):
         measure = f"{name}: slowest epoch after the first {FIRST_EPOCHS} / one product X @ D"
-        note = f"{epochs.max():.2f} s / {product:.3f} s; median epoch {np.median(epochs) / product:.1f}"
+        note = f"{epochs.max():.2f} s / {product:.3f} s; median epoch {np.median(epochs) / product:.1f}; "
+        note += f"merges and splits {timer.between:.1f} s"
         rows.insert(1, Row("text", measure, epochs.max() / product, required.products, note))
     return [row._replace(required=None) for row in rows] if quick else rows
 
 
-class SearchTimer(EpochTimer):
-    """Times the epochs of the search within a fit: what follows it, such as refitted topics, is no part of them."""
+class SearchTimer:
+    """A callback that times the search within a fit: its epochs, and the merges and splits between them."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.epochs: NDArray[np.float64] = np.zeros(0)
+        self._last, self._seconds, self.between = process_time(), dict[int, float](), 0.0
 
     def __call__(self, progress: Progress) -> None:
-        """Record the time of a report of an epoch; the first report after the search ends its last epoch."""
-        super().__call__(progress)
-        if not progress.epoch and not len(self.epochs):
-            self.epochs = self.stop()
+        """Add the time since the last report to the epoch, or to the work between epochs."""
+        now = process_time()
+        if progress.epoch:
+            self._seconds[progress.epoch] = self._seconds.get(progress.epoch, 0.0) + now - self._last
+        elif self._seconds and progress.start:
+            self.between += now - self._last
+        self._last = now
+
+    @property
+    def epochs(self) -> NDArray[np.float64]:
+        """Seconds of each epoch."""
+        return np.array(list(self._seconds.values()))
 
 
 def gsdmm_rows(

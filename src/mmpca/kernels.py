@@ -21,6 +21,7 @@ import numpy as np
 _jit = functools.partial(
     numba.njit,
     nogil=True,
+    no_cfunc_wrapper=True,
     error_model="numpy",
     cache=os.environ.get("MMPCA_CACHE", "1") != "0",
     fastmath=False,
@@ -29,14 +30,19 @@ _jit = functools.partial(
 # keep their meaning, which they would lose under full fastmath.
 _jit_sums = functools.partial(_jit, fastmath={"reassoc", "contract"})
 
-# Functions called by kernels alone need no Python wrapper, which takes longer to compile than most of them.
-_inner = functools.partial(_jit, no_cpython_wrapper=True)
-_inner_sums = functools.partial(_jit_sums, no_cpython_wrapper=True)
+# Functions called by kernels alone need no Python wrapper, which takes longer to compile than most of them, and no
+# place in the disk cache: they are compiled into their kernels.
+_inner = functools.partial(_jit, no_cpython_wrapper=True, cache=False)
+# Large functions called once in a kernel become part of it before anything is compiled. Otherwise LLVM would optimize
+# them once alone and once more with the kernel. They take `fastmath` from there, so it must have none either.
+_once = functools.partial(_inner, inline="always")
+_inner_sums = functools.partial(_jit_sums, no_cpython_wrapper=True, cache=False)
 
 TILE = 512  # features per tile, so that a pass over topics x features stays in cache
 VE_DEFICIT = 1e-11  # the VE-step stops when the bound can gain at most this many nats
 LEAST_PROGRESS, MOST_PROGRESS = 0.05, 0.3  # of the deficit by a Newton step, beyond which A is computed again
 CLEARLY = 4.0  # how many times its estimated deficit a VE-step may lack when it stops early
+ITSELF = np.array([-1])  # in place of rows: the cluster without any row added or taken away
 VE_MAX_ITER = 50
 VE_MAX_GUARDED = 1000  # further iterations, with the bound checked at every step
 LONGEST_STEP = 10.0  # of a log weight in one iteration
@@ -300,7 +306,7 @@ def cluster_value(m, alpha, gamma, weight, mixture):
     return value - math.lgamma(total) + math.lgamma(n_topics * alpha) - n_topics * math.lgamma(alpha)
 
 
-@_inner()
+@_once()
 def half_steps(m, beta, alpha, gamma, weight, mixture, gap, residual):
     """Map eta = log(weight) to gamma = alpha + s(eta) and back; write gamma, the mixture and eta(gamma) - eta.
 
@@ -354,7 +360,7 @@ def newton_step(curvature, residual, weight):
         weight[k] = stretched(weight[k], step)
 
 
-@_inner()
+@_once()
 def ve_step(m, beta, alpha, gamma, weight, curvature, mixture, tol, needed):
     """Maximize J(m, .) to within `tol` from the warm start eta = log(weight), in place; equals `bound.ve_step`.
 
@@ -434,13 +440,12 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture, tol, needed):
 
 
 @_inner_sums()
-def spread_column(beta, weight, curvature, common, clusters, mixture, q):
-    """Write U_qv into its column of the tables; equals `bound.spread`, or `bound.loose_spread` for many topics.
+def spread_column(beta, weight, curvature, diagonal, release, common, mixture, column):
+    """Write U_qv into `column` (V,) of the tables; equals `bound.spread`, or `bound.loose_spread` for many topics.
 
     `common` is trigamma(sum gamma_q).
     """
     n_topics, n_features = beta.shape
-    n_clusters = clusters.sizes.size
     is_loose = n_topics > EXACT_SPREAD_TOPICS
     inner = np.empty(TILE)
     total = np.empty(TILE)
@@ -450,8 +455,8 @@ def spread_column(beta, weight, curvature, common, clusters, mixture, q):
         fill(inner, 0.0)
         for k in range(n_topics):
             if is_loose:
-                f = clusters.release[q, k] * weight[k]
-                d = clusters.diagonal[q, k] * weight[k] ** 2
+                f = release[k] * weight[k]
+                d = diagonal[k] * weight[k] ** 2
                 for v in range(start, stop):
                     inner[v - start] += f * beta[k, v]
                     total[v - start] += d * beta[k, v] * beta[k, v]
@@ -471,73 +476,50 @@ def spread_column(beta, weight, curvature, common, clusters, mixture, q):
                 square = total[v - start] / mixture[v] ** 2
                 if is_loose:
                     square += (inner[v - start] / mixture[v]) ** 2 - common
-            clusters.tables[v, n_clusters + q] = math.sqrt(max(square, 0.0))
+            column[v] = math.sqrt(max(square, 0.0))
 
 
-@_jit()
-def refresh_cluster(state, q, with_tables):
-    """Recompute gamma and J of cluster q from its counts and, if asked for, its columns of the tables; in place.
+@_once()
+def write_tables(topics, clusters, q, m, beta, own_mixture):
+    """Write the columns of cluster q of the tables, in place; m, beta and the mixture are those of its own features.
 
     Second-order quantities (A - T and U) cost most and change least: they are recomputed when the counts moved since
     the last time exceed `SECOND_ORDER_SHARE` of the total.
     """
-    topics = state.topics
-    clusters = state.clusters
     n_clusters = clusters.sizes.size
     n_topics, n_features = topics.beta.shape
     gamma = clusters.gamma[q]
     weight = clusters.weight[q]
     curvature = clusters.curvature[q]
-    # Features without counts matter only to the tables: if most are of this kind, the rest uses a compact copy.
-    m = clusters.counts[q]
-    beta = topics.beta
-    support = cluster_support(m)
-    if 2 * support.size < n_features:
-        m = np.empty(support.size)
-        beta = np.empty((n_topics, support.size))
-        for j in range(support.size):
-            m[j] = clusters.counts[q, support[j]]
-        for k in range(n_topics):
-            for j in range(support.size):
-                beta[k, j] = topics.beta[k, support[j]]
-    own_mixture = np.empty(m.size)
-    if clusters.moved[q] > 0.0 and not math.isnan(curvature[0, 0]):
-        newton_step(curvature, clusters.drift[q], weight)
-    ve_step(m, beta, topics.alpha, gamma, weight, curvature, own_mixture, VE_DEFICIT, -np.inf)
-    topic_weights(gamma, weight)
-    mix(beta, weight, own_mixture)
-    clusters.value[q] = cluster_value(m, topics.alpha, gamma, weight, own_mixture)
-    clusters.aged[q] += clusters.moved[q]
-    fill(clusters.drift[q], 0.0)
-    clusters.moved[q] = 0.0
-    if not with_tables:
-        return
     mixture = np.empty(n_features)
     mix(topics.beta, weight, mixture)
-    for v in range(mixture.size):
+    for v in range(n_features):
         # A feature without probability is absent from the data: its entry is never used.
         clusters.tables[v, q] = math.log(mixture[v]) if mixture[v] > 0.0 else 0.0
-    if clusters.aged[q] > SECOND_ORDER_SHARE * clusters.totals[q] or math.isnan(curvature[0, 0]):
-        clusters.aged[q] = 0.0
-        is_expandable = topic_curvature(m, beta, topics.alpha, gamma, weight, own_mixture, curvature)
-        coupling = clusters.coupling[q]
-        total = 0.0
-        for k in range(n_topics):
-            total += gamma[k]
-        common = trigamma(total)
-        for k in range(n_topics):
-            for j in range(n_topics):
-                coupling[k, j] = curvature[k, j] + common
-            clusters.diagonal[q, k] = trigamma(gamma[k])
-            coupling[k, k] -= clusters.diagonal[q, k]
-            clusters.release[q, k] = math.sqrt(max(coupling[k, k], 0.0))
-        if is_expandable:
-            spread_column(topics.beta, weight, curvature, common, clusters, mixture, q)
-        else:  # nothing bounds the second-order term, so no move may be dropped
-            curvature[0, 0] = np.nan
-            coupling[0, 0] = np.nan
-            for v in range(mixture.size):
-                clusters.tables[v, n_clusters + q] = np.inf
+    if clusters.aged[q] <= SECOND_ORDER_SHARE * clusters.totals[q] and not math.isnan(curvature[0, 0]):
+        return
+    clusters.aged[q] = 0.0
+    is_expandable = topic_curvature(m, beta, topics.alpha, gamma, weight, own_mixture, curvature)
+    coupling = clusters.coupling[q]
+    diagonal = clusters.diagonal[q]
+    release = clusters.release[q]
+    total = 0.0
+    for k in range(n_topics):
+        total += gamma[k]
+    common = trigamma(total)
+    for k in range(n_topics):
+        for j in range(n_topics):
+            coupling[k, j] = curvature[k, j] + common
+        diagonal[k] = trigamma(gamma[k])
+        coupling[k, k] -= diagonal[k]
+        release[k] = math.sqrt(max(coupling[k, k], 0.0))
+    column = clusters.tables[:, n_clusters + q]
+    if is_expandable:
+        spread_column(topics.beta, weight, curvature, diagonal, release, common, mixture, column)
+    else:  # nothing bounds the second-order term, so no move may be dropped
+        curvature[0, 0] = np.nan
+        coupling[0, 0] = np.nan
+        fill(column, np.inf)
 
 
 # --- one row against one cluster --------------------------------------------------------------------------------
@@ -545,10 +527,16 @@ def refresh_cluster(state, q, with_tables):
 
 @_jit()
 def move_row(state, i, new):
+    """Call `make_move`."""
+    make_move(state, i, new)
+
+
+@_once()
+def make_move(state, i, new):
     """Move row i to cluster `new` in place: labels, sizes, counts and the drift of both clusters' expansions."""
     topics = state.topics
     clusters = state.clusters
-    old = state.labels[i]
+    old = int(state.labels[i])
     s = np.empty(topics.beta.shape[0])
     row_topic_counts(state.rows, i, topics.beta_rows, clusters.weight[old], s)
     add_into(clusters.drift[old], s, -1.0)
@@ -630,7 +618,7 @@ def expansion(alpha, gamma, weight, coupling, drift, moved, s, sign, first):
     return change, error + FAR_SIDE * released, error + released
 
 
-@_inner()
+@_once()
 def expand_end(state, q, s, sign, first):
     """Call `expansion` for cluster q."""
     topics = state.topics
@@ -648,20 +636,37 @@ def expand_end(state, q, s, sign, first):
     )
 
 
-@_jit()
+def refresh_cluster(state, q, with_tables):
+    """Recompute gamma and J of cluster q from its counts and, if asked for, its columns of the tables; in place."""
+    nothing = np.full(2, -np.inf)
+    maximize(state, q, ITSELF, nothing[:1], nothing[1:], VE_DEFICIT, with_tables)
+
+
 def exact_changes(state, q, rows, changes, needed, tol):
     """Write max J at M_q + d (M_q - d for rows of cluster q) minus max J at M_q for each row d into `changes`.
 
     An evaluation stops early when the change is clearly less than `needed` (R,), where it leaves how much larger the
     change may be; 0 for the others. Cluster q must be fresh; `tol` is the precision in nats, at best `VE_DEFICIT`.
-    Equals `bound.exact_change`. A cluster with few features is evaluated on these and on those of the row alone, in
-    arrays whose size depends on nothing else: the result for a row does not depend on other rows, not even through
-    rounding.
+    Equals `bound.exact_change`.
+    """
+    maximize(state, q, rows, changes, needed, tol, False)
+
+
+@_jit()
+def maximize(state, q, rows, changes, needed, tol, with_tables):
+    """Maximize J of cluster q with each row of `rows`, as in `exact_changes`, or without one, as in `refresh_cluster`.
+
+    Row -1 stands for the cluster itself: its parameters change in place. Both are one kernel, because each kernel that
+    calls the VE-step takes seconds to compile.
+
+    A cluster with few features is evaluated on these and on those of the row alone, in arrays whose size depends on
+    nothing else: the result for a row does not depend on other rows, not even through rounding.
     """
     topics = state.topics
     clusters = state.clusters
     n_topics, n_features = topics.beta.shape
-    support = cluster_support(clusters.counts[q])
+    counts = clusters.counts[q]
+    support = cluster_support(counts)
     position = np.empty(0, dtype=np.int32)
     size = -1
     beta = topics.beta
@@ -672,9 +677,24 @@ def exact_changes(state, q, rows, changes, needed, tol):
     curvature = np.empty((n_topics, n_topics))
     for b in range(rows.size):
         i = rows[b]
-        sign = -1.0 if state.labels[i] == q else 1.0
-        start = state.rows.indptr[i]
-        stop = state.rows.indptr[i + 1]
+        is_itself = i < 0
+        sign = 1.0
+        start = 0
+        stop = 0
+        if is_itself:
+            gamma = clusters.gamma[q]
+            weight = clusters.weight[q]
+            curvature = clusters.curvature[q]
+            if clusters.moved[q] > 0.0 and not math.isnan(curvature[0, 0]):
+                newton_step(curvature, clusters.drift[q], weight)
+        else:
+            sign = -1.0 if state.labels[i] == q else 1.0
+            start = state.rows.indptr[i]
+            stop = state.rows.indptr[i + 1]
+            copy_into(weight, clusters.weight[q])
+            for k in range(n_topics):
+                copy_into(curvature[k], clusters.curvature[q, k])
+            warm_start(state.rows, i, topics.beta_rows, topics.alpha, clusters.gamma[q], sign, gamma, weight, curvature)
         wanted = compact_size(support.size, stop - start, n_features)
         is_compact = wanted < n_features
         if wanted != size:
@@ -687,12 +707,11 @@ def exact_changes(state, q, rows, changes, needed, tol):
                     position = positions(support, n_features)
                 for j in range(support.size):
                     gather_feature(topics.beta_rows, support[j], j, beta)
-        warm_start(state, i, q, sign, gamma, weight, curvature)
         if is_compact:
             for j in range(support.size):
-                m[j] = clusters.counts[q, support[j]]
+                m[j] = counts[support[j]]
         else:
-            copy_into(m, clusters.counts[q])
+            copy_into(m, counts)
         used = support.size if is_compact else n_features
         for p in range(start, stop):
             v = state.rows.indices[p]
@@ -712,7 +731,19 @@ def exact_changes(state, q, rows, changes, needed, tol):
                 beta[k, j] = 0.0
         at_least = needed[b] + clusters.value[q]
         needed[b] = ve_step(m, beta, topics.alpha, gamma, weight, curvature, mixture, tol, at_least)
-        changes[b] = cluster_value(m, topics.alpha, gamma, weight, mixture) - clusters.value[q]
+        if is_itself:
+            topic_weights(gamma, weight)
+            mix(beta, weight, mixture)
+        value = cluster_value(m, topics.alpha, gamma, weight, mixture)
+        if is_itself:
+            clusters.value[q] = value
+            clusters.aged[q] += clusters.moved[q]
+            fill(clusters.drift[q], 0.0)
+            clusters.moved[q] = 0.0
+            if with_tables:
+                write_tables(topics, clusters, q, m, beta, mixture)
+        else:
+            changes[b] = value - clusters.value[q]
 
 
 @_inner()
@@ -721,7 +752,7 @@ def compact_size(n_support, n_entries, n_features):
 
     The space for the row is a power of two, so that rows of similar length share arrays.
     """
-    room = 64
+    room = min(64, 64 * n_entries)
     while room < n_entries:
         room *= 2
     return n_support + room if 2 * (n_support + room) < n_features else n_features
@@ -738,31 +769,28 @@ def positions(support, n_features):
     return position
 
 
-@_inner()
-def warm_start(state, i, q, sign, gamma, weight, curvature):
-    """Write weights near the maximum at M_q + sign d for row i, and A_q; `gamma` is work space.
+@_once()
+def warm_start(rows, i, beta_rows, alpha, own_gamma, sign, gamma, weight, curvature):
+    """Replace the weights and A of a cluster by those near the maximum with row i added or removed, in place.
+
+    `own_gamma` is gamma of the cluster; `gamma` is work space.
 
     The first Newton step needs no pass over the features: its residual is s_q(d). Where the row changes the counts of a
     topic by a large share, a Newton step leads astray. There the fixed point is iterated over the features of the row
     alone, with the responsibilities of the cluster's other tokens held fixed, and A is that of these responsibilities.
     Under a prior below one, with several maxima, Newton steps lead to the one that a move will end in.
     """
-    topics = state.topics
-    clusters = state.clusters
-    for k in range(weight.size):
-        copy_into(curvature[k], clusters.curvature[q, k])
-    copy_into(weight, clusters.weight[q])
-    row_topic_counts(state.rows, i, topics.beta_rows, weight, gamma)
+    row_topic_counts(rows, i, beta_rows, weight, gamma)
     is_large = False
     for k in range(weight.size):
-        is_large |= topics.alpha >= 1.0 and gamma[k] > LARGE_CHANGE * clusters.gamma[q, k]
+        is_large |= alpha >= 1.0 and gamma[k] > LARGE_CHANGE * own_gamma[k]
     if is_large:
         for _ in range(ROW_STEPS if sign > 0.0 else 1):
             for k in range(weight.size):
-                gamma[k] = max(clusters.gamma[q, k] + sign * gamma[k], topics.alpha)
+                gamma[k] = max(own_gamma[k] + sign * gamma[k], alpha)
             topic_weights(gamma, weight)
-            row_topic_counts(state.rows, i, topics.beta_rows, weight, gamma)
-        shift_curvature(state, i, q, sign, gamma, weight, curvature)
+            row_topic_counts(rows, i, beta_rows, weight, gamma)
+        shift_curvature(rows, i, beta_rows, alpha, own_gamma, sign, gamma, weight, curvature)
     elif not math.isnan(curvature[0, 0]):
         for k in range(weight.size):
             gamma[k] *= sign
@@ -770,34 +798,34 @@ def warm_start(state, i, q, sign, gamma, weight, curvature):
 
 
 @_inner_sums()
-def shift_curvature(state, i, q, sign, s, weight, curvature):
-    """Replace A_q by A at M_q + sign d for row i, in place, with the responsibilities of the other tokens held fixed.
+def shift_curvature(rows, i, beta_rows, alpha, own_gamma, sign, s, weight, curvature):
+    """Replace A of a cluster by A at M_q + sign d for row i, in place.
 
-    `s` (K,) is s(d) under `weight`. A^-1 = T^-1 - diag(s) + S; the first part is known, and the row adds its own share
-    to the others. Where the result is not positive definite, its first entry is NaN.
+    The responsibilities of the other tokens are held fixed. `s` (K,) is s(d) under `weight`. A^-1 = T^-1 - diag(s) + S;
+    the first part is known, and the row adds its own share to the others. Where the result is not positive definite,
+    its first entry is NaN.
     """
     n_topics = weight.size
     if n_topics == 1 or math.isnan(curvature[0, 0]) or not invert_positive(curvature):
         curvature[0, 0] = np.nan
         return
-    beta_rows = state.topics.beta_rows
     gamma = np.empty(n_topics)
     scale = np.empty(n_topics)
     phi = np.empty(n_topics)
-    for p in range(state.rows.indptr[i], state.rows.indptr[i + 1]):
-        v = state.rows.indices[p]
+    for p in range(rows.indptr[i], rows.indptr[i + 1]):
+        v = rows.indices[p]
         mixture = 0.0
         for k in range(n_topics):
             phi[k] = weight[k] * beta_rows[v, k]
             mixture += phi[k]
-        factor = sign * state.rows.data[p] / mixture**2
+        factor = sign * rows.data[p] / mixture**2
         for k in range(n_topics):
             f = factor * phi[k]
             for j in range(k + 1):
                 curvature[k, j] += f * phi[j]
     for k in range(n_topics):
         curvature[k, k] -= sign * s[k]
-        gamma[k] = state.clusters.gamma[q, k]
+        gamma[k] = own_gamma[k]
     for side in (-1.0, 1.0):  # T^-1 of the cluster leaves, that of the cluster with the row comes
         c = information_inverse(gamma, scale)
         for k in range(n_topics):
@@ -805,7 +833,7 @@ def shift_curvature(state, i, q, sign, s, weight, curvature):
             for j in range(k + 1):
                 curvature[k, j] += f * scale[j]
             curvature[k, k] += side * scale[k]
-            gamma[k] = max(gamma[k] + sign * s[k], state.topics.alpha)
+            gamma[k] = max(gamma[k] + sign * s[k], alpha)
     for k in range(n_topics):
         for j in range(k):
             curvature[j, k] = curvature[k, j]
@@ -858,10 +886,11 @@ def sweep_exact(state, min_gain, block):
     n_clusters = clusters.sizes.size
     change = np.empty(1)
     needed = np.empty(1)
+    itself = np.full(1, -1)
     n_moves = 0
     for b in range(block.size):
         i = block[b]
-        old = state.labels[i]
+        old = int(state.labels[i])
         if clusters.sizes[old] == 1:
             continue
         removal = 0.0
@@ -871,16 +900,17 @@ def sweep_exact(state, min_gain, block):
         for j in range(-1, n_clusters):
             if j != old:
                 needed[0] = -np.inf
-                exact_changes(state, old if j < 0 else j, block[b : b + 1], change, needed, VE_DEFICIT)
+                maximize(state, old if j < 0 else j, block[b : b + 1], change, needed, VE_DEFICIT, False)
                 if j < 0:
                     removal = change[0] + leave_change(clusters.sizes, old)
                 elif removal + change[0] + join_change(clusters.sizes, j) > best_gain:
                     best_gain = removal + change[0] + join_change(clusters.sizes, j)
                     best = j
         if best != old:
-            move_row(state, i, best)
-            refresh_cluster(state, old, False)
-            refresh_cluster(state, best, False)
+            make_move(state, i, best)
+            for j in range(2):
+                needed[0] = -np.inf
+                maximize(state, best if j else old, itself, change, needed, VE_DEFICIT, False)
             n_moves += 1
     return n_moves
 
@@ -918,7 +948,7 @@ def propose(state, screen, block, found):
         found.target[b] = -1
         found.is_open[b] = False
         found.upper[b] = np.inf  # the only row of a cluster may move when another has joined it
-        old = state.labels[i]
+        old = int(state.labels[i])
         if clusters.sizes[old] == 1:
             continue
         estimate = found.estimate[b]
@@ -941,7 +971,7 @@ def propose(state, screen, block, found):
             found.target[b] = best
 
 
-@_inner()
+@_once()
 def expand_row(state, screen, i, sums, s, estimate, below, above):
     """Write the second-order gains of row i into `estimate`, and how far below and above them the truth may be.
 
@@ -955,7 +985,7 @@ def expand_row(state, screen, i, sums, s, estimate, below, above):
     min_gain = screen.min_gain
     leave = screen.size_changes[0]
     join = screen.size_changes[1]
-    old = state.labels[i]
+    old = int(state.labels[i])
     screen_row(state.rows, i, clusters.tables, sums)
     first, spread = sums[: leave.size], sums[leave.size :]
     own = 0.5 * spread[old] ** 2
@@ -1035,11 +1065,17 @@ def first_order(rows, i, tables, q):
 
 @_jit()
 def expanded_gain(state, i, new):
+    """Call `expand_move`."""
+    return expand_move(state, i, new)
+
+
+@_once()
+def expand_move(state, i, new):
     """Return the second-order gain of moving row i to `new`, and how far below and above it the truth may be."""
     topics = state.topics
     clusters = state.clusters
     s = np.empty(topics.beta.shape[0])
-    old = state.labels[i]
+    old = int(state.labels[i])
     row_topic_counts(state.rows, i, topics.beta_rows, clusters.weight[old], s)
     removal, below, above = expand_end(state, old, s, -1.0, first_order(state.rows, i, clusters.tables, old))
     row_topic_counts(state.rows, i, topics.beta_rows, clusters.weight[new], s)
@@ -1063,15 +1099,15 @@ def apply(state, block, target, is_touched, start, min_gain, stale_share):
     n_moves = 0
     for b in range(start, block.size):
         i = block[b]
-        old = state.labels[i]
-        new = target[b]
+        old = int(state.labels[i])
+        new = int(target[b])
         if new < 0 or new == old or clusters.sizes[old] == 1:
             continue
         if is_touched[old] or is_touched[new] or clusters.moved[old] > 0.0 or clusters.moved[new] > 0.0:
-            estimate, below, _ = expanded_gain(state, i, new)
+            estimate, below, _ = expand_move(state, i, new)
             if estimate - below <= min_gain:
                 continue
-        move_row(state, i, new)
+        make_move(state, i, new)
         n_moves += 1
         is_touched[old] = True
         is_touched[new] = True
@@ -1117,7 +1153,7 @@ def reassign(state, block, target):
     for b in range(block.size):
         i = block[b]
         if target[b] != state.labels[i] and clusters.sizes[state.labels[i]] > 1:
-            move_row(state, i, target[b])
+            make_move(state, i, target[b])
             n_moves += 1
     return n_moves
 

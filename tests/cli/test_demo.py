@@ -42,6 +42,12 @@ def test_bound_icl_and_agreement_are_shown(demo):
         assert shown in output
 
 
+def test_the_parts_of_the_fit_add_up_to_its_time(demo):
+    whole, *parts = (float(seconds) for seconds in re.findall(r"([\d.]+)\s+s\b", demo[0]))
+    assert len(parts) == 4
+    assert sum(parts) == pytest.approx(whole, abs=0.25 + 1e-9)  # five rounded numbers
+
+
 def test_each_cluster_has_its_size_truth_and_shares(demo):
     output, data, model = demo
     rows = rows_of(output, "Clusters")

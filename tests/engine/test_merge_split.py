@@ -115,6 +115,40 @@ def test_a_merging_and_splitting_raises_the_bound_or_changes_nothing(make_proble
     assert 0 < n_changed < 10
 
 
+@pytest.mark.parametrize("n_reports", [1, 2, 3])
+def test_the_callback_can_stop_merges_and_splits_which_then_change_nothing(stuck, n_reports):
+    state = build(stuck, stuck[3])
+    assert MergeSplit(build(stuck, stuck[3]), tol=1e-10).improve()
+    reports = []
+
+    def callback(progress):
+        reports.append(progress.text)
+        return len(reports) == n_reports
+
+    history = History(Monitor(callback))
+    assert not MergeSplit(state, tol=1e-10, history=history).improve()
+    assert history.interrupted
+    assert len(reports) == n_reports
+    np.testing.assert_array_equal(state.labels, stuck[3])
+    engine.check(state)
+
+
+def test_a_search_stopped_between_epochs_has_not_converged(stuck):
+    state = build(stuck, stuck[3])
+    epochs = []
+
+    def callback(progress):
+        epochs.append(progress.epoch)
+        return progress.epoch == 0  # only merges and splits are no part of an epoch
+
+    history = search(state, rng=np.random.default_rng(0), callback=callback, merge_split=True)
+    assert epochs[-1] == 0
+    assert max(epochs) > 0
+    assert history.interrupted
+    assert not history.converged
+    assert history.bounds[-1] == pytest.approx(engine.bound(state), rel=1e-12)
+
+
 @pytest.mark.parametrize("n_clusters", [1, 2])
 def test_two_clusters_cannot_be_merged_and_split(make_problem, n_clusters):
     state = make_problem(0, n_clusters=n_clusters).build()
@@ -160,7 +194,7 @@ def test_epochs_are_counted_through_and_limited_in_all(stuck):
     reports = []
     state = build(stuck, stuck[3])
     run = search(state, rng=np.random.default_rng(0), merge_split=True, callback=reports.append)
-    assert sorted({progress.epoch for progress in reports}) == list(range(1, run.n_epochs + 1))
+    assert sorted({progress.epoch for progress in reports if progress.epoch}) == list(range(1, run.n_epochs + 1))
     state = build(stuck, stuck[3])
     limited = search(state, rng=np.random.default_rng(0), merge_split=True, max_epochs=2)
     assert limited.n_epochs == 2

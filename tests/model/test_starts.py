@@ -216,6 +216,21 @@ def test_large_tables_are_searched_once_from_the_best_of_several_partitions(data
     np.testing.assert_array_equal(best, draws[int(np.argmax(bounds))])
 
 
+def test_the_callback_can_stop_the_draws_of_an_expensive_start(data, X):
+    rows = as_counts(X)
+    shares = topic_shares(rows, data.topics, prior=1.0)
+    start, reports = starts.Start("kmeans", 5, n_draws=3), []
+
+    def callback(progress):
+        reports.append(progress)
+        return True
+
+    rng = np.random.default_rng(5)
+    labels = starts.draw_labels(rows, data.topics, start, OPTIONS, shares, rng, Monitor(callback))
+    np.testing.assert_array_equal(labels, starts.kmeans_labels(shares, 4, np.random.default_rng(5)))
+    assert len(reports) == 1
+
+
 def test_the_first_bound_of_a_partition_is_close_to_its_bound_but_not_above(data, X):
     rows = as_counts(X)
     shares = topic_shares(rows, data.topics, prior=1.0)

@@ -15,10 +15,14 @@ from mmpca.cli.progress import progress_display
 from mmpca.cli.tables import console_table
 
 if TYPE_CHECKING:
+    from numba.core.event import TimingListener
+
     from mmpca.model import MMPCA
+    from mmpca.monitor import Callback, Progress
     from mmpca.simulate import Simulation
 
 BAR_WIDTH = 4
+STAGES = {"topics": "topics", "shares": "search", "starts": "search"}  # of a fit of a small matrix; others are short
 
 
 def demo(
@@ -38,6 +42,7 @@ def demo(
 
 def run_demo(out: Console, *, noise: float, balance: float, seed: int, jobs: int) -> None:
     """Simulate, fit, and print the result to a console."""
+    from numba.core.event import TimingListener, install_listener
     from sklearn.metrics import adjusted_rand_score
 
     from mmpca.model import MMPCA
@@ -50,19 +55,39 @@ def run_demo(out: Console, *, noise: float, balance: float, seed: int, jobs: int
         f"{n_clusters} clusters that mix {n_topics} topics, noise {noise:g}, balance {balance:g}, seed {seed}"
     )
     model = MMPCA(n_clusters, n_topics, n_jobs=jobs, random_state=seed)
-    started = perf_counter()
-    with progress_display() as show:
-        model.fit(data.X, callback=show)
-    seconds = perf_counter() - started
+    with progress_display() as show, install_listener("numba:compiler_lock", TimingListener()) as compiler:
+        times = StageTimes(show, compiler)
+        model.fit(data.X, callback=times)
     ari = adjusted_rand_score(data.labels, model.labels_)
     ending = "converged" if model.converged_ else "not converged"
     out.print(
         f"bound {model.bound_:,.1f} after {model.n_epochs_} epochs ({ending}), ICL {model.icl_:,.1f}, "
-        f"fitted in {seconds:.1f} s"
+        f"fitted in {sum(times.seconds.values()):.1f} s "
+        f"({', '.join(f'{part} {seconds:.1f} s' for part, seconds in times.seconds.items())})"
     )
     out.print(f"agreement with the true clusters: adjusted Rand index {ari:.3f} (1 is perfect)\n")
     out.print(_cluster_table(model, data))
     out.print(topic_table(model, data.feature_names.tolist()))
+
+
+class StageTimes:
+    """A callback that adds up the seconds of each part of a fit, and passes its reports on.
+
+    `compiler` is a listener of numba with the time spent compiling so far; that time is no part of the stages.
+    """
+
+    def __init__(self, show: Callback, compiler: TimingListener) -> None:
+        self.seconds = {"compilation": 0.0, "topics": 0.0, "search": 0.0, "rest": 0.0}
+        self._show, self._compiler, self._stage = show, compiler, "rest"
+        self._now, self._compiled = perf_counter(), 0.0
+
+    def __call__(self, progress: Progress) -> object:
+        """Add the time since the last report to the stage that was running."""
+        now, compiled = perf_counter(), self._compiler.duration if self._compiler.done else 0.0
+        self.seconds["compilation"] += compiled - self._compiled
+        self.seconds[STAGES.get(self._stage, "rest")] += now - self._now - (compiled - self._compiled)
+        self._now, self._compiled, self._stage = now, compiled, progress.stage
+        return self._show(progress)
 
 
 def _cluster_table(model: MMPCA, data: Simulation) -> Table:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,12 @@ from mmpca.counts import Counts
 from mmpca.engine.bound import Array, merge_loss, responsibilities, size_terms
 from mmpca.engine.state import State, bound, build, from_sums, pooled_value, relabel
 from mmpca.engine.sweep import SearchOptions, assign, climb
+from mmpca.monitor import History
 
 LEAST_SPLITS, SPLIT_SHARE = 3, 0.1  # clusters split on trial at a time: those with the largest second-order gain
 SPLIT_EPOCHS = 10
 MOST_MERGES = 32  # pairs of clusters whose loss is computed exactly: those with the smallest upper bounds
+TRIALS_AT_ONCE = 8  # splits and cuts between two reports of progress
 SPLIT_ROWS = 10_000  # rows of a large cluster on which its split is tried; the others follow
 
 
@@ -47,13 +49,24 @@ class _Halves(NamedTuple):
     is_second: NDArray[np.bool_]  # of the sample
 
 
+class _Interrupted(Exception):
+    """The callback asked the search to stop."""
+
+
 class MergeSplit:
     """Merges and splits of the clusters of a state; trials are remembered while a cluster keeps its rows."""
 
     def __init__(
-        self, state: State, *, tol: float, backend: RowBackend | None = None, n_sampled: int = SPLIT_ROWS
+        self,
+        state: State,
+        *,
+        tol: float,
+        backend: RowBackend | None = None,
+        n_sampled: int = SPLIT_ROWS,
+        history: History | None = None,
     ) -> None:
         self.state, self.tol, self.n_sampled = state, tol, n_sampled
+        self.history = History() if history is None else history
         self.backend = LocalRows(state.rows) if backend is None else backend
         self._beta = self.backend.broadcast(state.topics.beta)
         self._cuts: dict[int, _Halves] = {}
@@ -62,16 +75,21 @@ class MergeSplit:
     def improve(self) -> bool:
         """Merge pairs of clusters and split others where that raises the bound, in place; return True if it did.
 
+        Nothing changes if the search is interrupted meanwhile.
+
         The bound is a sum over clusters, so the loss of a merge and the gain of a split add up exactly as long as no
         cluster takes part twice.
         """
-        if self.state.n_clusters < 3:
+        if self.state.n_clusters < 3 or not self.history.between_epochs("merging clusters"):
             return False
         before = bound(self.state)
         old = self.state.labels.copy(), self.state.clusters.gamma.copy()
         labels, gamma = old[0].copy(), old[1].copy()
         merges, min_gain = self.merges(), self.tol * abs(before)
-        splits = self.splits(at_least=merges[0].loss)
+        try:
+            splits = self.splits(at_least=merges[0].loss)
+        except _Interrupted:
+            return False
         chosen = list(_pairs(merges, splits, min_gain))
         if not chosen:
             return False
@@ -118,7 +136,7 @@ class MergeSplit:
             half, share = halves[q], len(halves[q].sample) / len(halves[q].members)
             alpha, gamma = self.state.topics.alpha, self.state.clusters.gamma[q]
             tasks.append((half.sample, half.is_second, self._beta, alpha, gamma, self.tol, share * at_least))
-        for q, trial in zip(can_split, self.backend.map(climb_halves, tasks), strict=True):
+        for q, trial in zip(can_split, self._map(climb_halves, tasks, "splitting clusters"), strict=True):
             self._splits[q] = self._extend(q, halves[q], trial, at_least)
         return sorted((self._splits[q] for q in promising), key=lambda split: -split.gain)
 
@@ -142,10 +160,20 @@ class MergeSplit:
         tasks = [
             (rows, self._beta, clusters.gamma[q], clusters.curvature[q]) for q, rows in zip(new, samples, strict=True)
         ]
-        for q, sample, (promise, is_second) in zip(new, samples, self.backend.map(cut, tasks), strict=True):
+        cuts = self._map(cut, tasks, "choosing clusters to split")
+        for q, sample, (promise, is_second) in zip(new, samples, cuts, strict=True):
             scale = (len(members[q]) / len(sample)) ** 2
             self._cuts[q] = _Halves(promise * scale, members[q], sample, is_second)
         return [self._cuts[q] for q in range(state.n_clusters)]
+
+    def _map(self, call: Callable[..., Any], tasks: list[Any], work: str) -> list[Any]:
+        """Return the results of a function of some rows, in order, with a report of progress now and then."""
+        results = []
+        for start in range(0, len(tasks), TRIALS_AT_ONCE):
+            if not self.history.between_epochs(work):
+                raise _Interrupted
+            results += self.backend.map(call, tasks[start : start + TRIALS_AT_ONCE])
+        return results
 
     def _is_tried(self, q: int, members: NDArray[np.int64], at_least: float) -> bool:
         """Return True if a cluster with these rows was tried before, and not given up too soon."""

@@ -52,9 +52,12 @@ def search(
         if options.algorithm != "greedy":
             return climb(state, options, rng=rng, backend=backend, history=history)
         climb(state, first, rng=rng, backend=backend, history=history)
-        merge_split = MergeSplit(state, tol=options.tol, backend=backend)
+        merge_split = MergeSplit(state, tol=options.tol, backend=backend, history=history)
         while not history.interrupted and history.n_epochs < options.max_epochs:
             has_changed = merge_split.improve()
+            if not history.between_epochs("clusters merged and split"):
+                history.converged = False
+                break
             if history.n_moves and history.n_moves[-1] <= options.few_moves and not has_changed:
                 break
             n_before = history.n_epochs

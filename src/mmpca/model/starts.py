@@ -169,6 +169,7 @@ def draw_labels(
     options: engine.SearchOptions,
     shares: Array | None,
     rng: np.random.Generator,
+    monitor: Monitor | None = None,
 ) -> Labels:
     """Return the labels of a start, (N,); every cluster has a row.
 
@@ -181,11 +182,17 @@ def draw_labels(
     shares : array of shape (N, K), optional
         Rows in topic space, for k-means.
     rng : Generator
+    monitor : Monitor, optional
+        Receives a report after each of several draws; after a request to stop, no more are made.
     """
     if start.labels is not None:
         return start.labels
     if start.kind == "kmeans" and shares is not None:
-        draws = [kmeans_labels(shares, options.n_clusters, rng) for _ in range(start.n_draws)]
+        monitor, draws = Monitor() if monitor is None else monitor, list[Labels]()
+        while len(draws) < start.n_draws and not (draws and monitor.is_stopped):
+            draws.append(kmeans_labels(shares, options.n_clusters, rng))
+            if start.n_draws > 1:
+                monitor.step(0, f"partitions drawn: {len(draws)} of {start.n_draws}")
         return (
             draws[0] if len(draws) == 1 else max(draws, key=lambda one: first_bound(rows, beta, shares, one, options))
         )
@@ -273,7 +280,7 @@ def search_from(
     local = backend.rows if isinstance(backend, LocalRows) else backend.take(np.arange(0))
     history = History(n_rows=backend.n_rows) if history is None else history
     rng = np.random.default_rng(start.seed)
-    labels = draw_labels(local, beta, start, options, shares, rng)
+    labels = draw_labels(local, beta, start, options, shares, rng, history.monitor)
     gamma = first_gamma(local, start, options, shares, labels)
     with open_threads(n_threads) as threads:
         backend = backend.with_threads(threads)
