@@ -131,7 +131,7 @@ def test_recovers_clusters_with_the_same_mean_that_differ_in_concentration():
     assert adjusted_rand_score(labels, blind.labels_) < 0.5
 
 
-@pytest.mark.parametrize("start", ["auto", "kmeans", "random"])
+@pytest.mark.parametrize("start", ["auto", "kmeans", "hellinger", "random"])
 def test_recovers_overdispersed_clusters_and_their_parameters(start):
     rng = np.random.default_rng(4)
     alphas = rng.gamma(1.0, 1.0, size=(4, 25)) + 0.05

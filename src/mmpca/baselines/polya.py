@@ -11,6 +11,7 @@ them often, so EM works on the distinct pairs of feature and count.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import cycle
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -27,11 +28,14 @@ from mmpca.baselines.base import (
     RandomState,
     child_seeds,
     hellinger_partition,
+    kmeans_partitions,
     random_partition,
 )
 from mmpca.baselines.mixtures import TINY, criteria, log_multinomial_coefficients
 from mmpca.counts import Counts
 from mmpca.parameters import one_of, real
+
+_STARTS = ("kmeans", "hellinger", "random")
 
 # The first M-step, from a partition, is repeated until it converges: a rough one can lose a good partition.
 _MOST_FIRST_STEPS = 50
@@ -205,8 +209,9 @@ class PolyaMixture(MixtureClusterer):
         a cluster above zero.
     rate : float, default=0.01
         Rate of that prior. It keeps concentrations finite if rows vary no more than multinomial counts.
-    start : {"auto", "kmeans", "random"}, default="auto"
-        k-means on square roots of the rows' shares (Hellinger distance), random partitions, or both in turn.
+    start : {"auto", "kmeans", "hellinger", "random"}, default="auto"
+        k-means in the space of the leading singular vectors of tf-idf, k-means on square roots of the rows' shares
+        (Hellinger distance), random partitions, or these three in turn.
     n_init : int, default=6
         Number of starts; the one with the best objective is kept.
     max_iter : int, default=200
@@ -267,7 +272,7 @@ class PolyaMixture(MixtureClusterer):
         **SEARCH_RULES,
         "smoothing": real(1e-6),
         "rate": real(1e-6),
-        "start": one_of("auto", "kmeans", "random"),
+        "start": one_of("auto", *_STARTS),
         "tol": real(0),
     }
 
@@ -316,8 +321,11 @@ class PolyaMixture(MixtureClusterer):
 
     def _partitions(self, rows: Counts, seeds: list[int]) -> Iterator[Labels]:
         """Yield a partition to start from for each seed."""
-        for turn, seed in enumerate(seeds):
-            if self.start == "kmeans" or (self.start == "auto" and turn % 2 == 0):
+        kinds = cycle(_STARTS if self.start == "auto" else [self.start])
+        for kind, seed in zip(kinds, seeds, strict=False):
+            if kind == "kmeans":
+                yield from kmeans_partitions(rows, self.n_clusters, [seed])
+            elif kind == "hellinger":
                 yield hellinger_partition(rows, self.n_clusters, seed)
             else:
                 yield random_partition(rows.n_rows, self.n_clusters, seed)
