@@ -9,13 +9,15 @@ from sklearn.decomposition import LatentDirichletAllocation
 
 from mmpca.baselines import (
     GMMLDA,
+    GSDMM,
     NMFEM,
-    DirichletMultinomialMixture,
+    IntegratedMultinomialMixture,
     KMeansLDA,
     LDAMap,
     MultinomialMixture,
     NMFClustering,
     PoissonMixture,
+    PolyaMixture,
     SphericalKMeans,
 )
 
@@ -64,8 +66,9 @@ def all_baselines(n_clusters, **parameters):
     lda = LatentDirichletAllocation(max_iter=10, max_doc_update_iter=10)
     topics = {**options, "n_topics": 3, "lda": lda, "n_init_lda": 1}
     return {
-        "DirichletMultinomialMixture": DirichletMultinomialMixture(**options),
+        "IntegratedMultinomialMixture": IntegratedMultinomialMixture(**options),
         "GMMLDA": GMMLDA(**topics, covariance="spherical"),
+        "GSDMM": GSDMM(**options),
         "KMeansLDA": KMeansLDA(**topics),
         "LDAMap": LDAMap(**options, lda=lda),
         "MultinomialMixture": MultinomialMixture(**options),
@@ -73,6 +76,7 @@ def all_baselines(n_clusters, **parameters):
         "NMFEM": NMFEM(**options, n_topics=3),
         "PoissonMixture": PoissonMixture(**options),
         "PoissonMixture cem": PoissonMixture(**options, algorithm="cem"),
+        "PolyaMixture": PolyaMixture(**options),
         "SphericalKMeans": SphericalKMeans(**options),
     }
 

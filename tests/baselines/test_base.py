@@ -9,7 +9,14 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
 from mmpca import baselines
-from mmpca.baselines import GMMLDA, NMFEM, DirichletMultinomialMixture, MultinomialMixture, PoissonMixture
+from mmpca.baselines import (
+    GMMLDA,
+    NMFEM,
+    IntegratedMultinomialMixture,
+    MultinomialMixture,
+    PoissonMixture,
+    PolyaMixture,
+)
 from mmpca.errors import CountsError
 
 MIXTURES = [MultinomialMixture, NMFEM, PoissonMixture, partial(PoissonMixture, algorithm="cem")]
@@ -52,7 +59,9 @@ def test_does_not_change_the_counts(make_baseline, make_blocks):
     assert abs(X - before).sum() == 0
 
 
-@pytest.mark.parametrize("kind", [*MIXTURES, DirichletMultinomialMixture], ids=[*MIXTURE_NAMES, "dirichlet"])
+@pytest.mark.parametrize(
+    "kind", [*MIXTURES, IntegratedMultinomialMixture, PolyaMixture], ids=[*MIXTURE_NAMES, "integrated", "polya"]
+)
 def test_never_lowers_its_objective(kind, make_blocks):
     model = kind(4, n_init=2, random_state=0).fit(make_blocks(2, shortest=5, longest=30).X)
     assert len(model.history_) == model.n_iter_
@@ -155,7 +164,7 @@ def test_has_five_starts_or_more_by_default(name):
 
 
 @pytest.mark.parametrize("start", ["kmeans", "random"])
-@pytest.mark.parametrize("kind", MIXTURES, ids=MIXTURE_NAMES)
+@pytest.mark.parametrize("kind", [*MIXTURES, PolyaMixture], ids=[*MIXTURE_NAMES, "polya"])
 def test_em_never_lowers_its_likelihood_on_hard_rows_of_unequal_totals(kind, start, make_blocks):
     X = make_blocks(n_clusters=4, shortest=3, longest=300).X
     history = kind(5, start=start, n_init=1, tol=0, max_iter=60, random_state=0).fit(X).history_

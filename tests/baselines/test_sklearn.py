@@ -16,6 +16,7 @@ CHEAP = {
     "n_clusters": 2,
     "n_topics": 2,
     "max_iter": 10,
+    "n_iter": 10,
     "covariance": "spherical",
     "lda": LatentDirichletAllocation(max_iter=2, max_doc_update_iter=5),
     "random_state": 0,
@@ -29,7 +30,7 @@ EXCEPTIONS = {
     "LDAMap": ("check_clustering",),
     "NMFClustering": ("check_clustering",),
     **dict.fromkeys(
-        ["MultinomialMixture", "NMFEM", "PoissonMixture"],
+        ["GSDMM", "MultinomialMixture", "NMFEM", "PoissonMixture", "PolyaMixture"],
         ("check_estimator_sparse_array", "check_estimator_sparse_matrix"),
     ),
 }

@@ -91,7 +91,7 @@ def test_mmpca_and_every_baseline_are_offered():
     methods = all_methods(3, 2, random_state=5)
     kinds = {type(method).__name__ for method in methods.values()}
     assert next(iter(methods)) == "MMPCA"
-    assert len(kinds) == 10
+    assert len(kinds) == 12
     for method in methods.values():
         assert method.n_clusters == 3
         assert method.random_state == 5

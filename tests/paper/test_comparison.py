@@ -59,9 +59,9 @@ def test_noise_has_a_row_for_each_data_set_and_method_in_a_fixed_order(tmp_path)
     table, files = write_output(experiment, dict(reversed(records.items())), tmp_path)
     with (tmp_path / "noise.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 2 * 2 * 14
+    assert len(rows) == 2 * 2 * 16
     assert [row["method"] for row in rows[:3]] == [ORACLE, "MMPCA", "GMM on LDA"]
-    assert [float(row["noise"]) for row in rows] == [0.0] * 28 + [0.4] * 28
+    assert [float(row["noise"]) for row in rows] == [0.0] * 32 + [0.4] * 32
     assert experiment.summary(table)["noise 0.4"][1] == pytest.approx(0.5 + (1000 + 1001) / 2 / 1e4)
     assert [path.name for path in files] == ["noise.csv", "noise.png", "noise.svg"]
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
@@ -30,7 +32,7 @@ SEARCH_RULES: dict[str, Rule] = {"n_clusters": integer(1), "n_init": integer(1),
 class CountClusterer(ClusterMixin, BaseEstimator):
     """A clusterer of counts: checks parameters and data, then calls `_fit` of the subclass."""
 
-    n_clusters: Any  # a number; DirichletMultinomialMixture also takes "auto"
+    n_clusters: Any  # a number; IntegratedMultinomialMixture also takes "auto"
     random_state: RandomState
     labels_: Labels
     n_features_in_: int
@@ -85,6 +87,45 @@ class CountClusterer(ClusterMixin, BaseEstimator):
         return tags
 
 
+class MixtureClusterer(CountClusterer):
+    """A mixture, whose clusters have a density: it also predicts the clusters of new rows."""
+
+    def predict(self, X: Any) -> Labels:
+        """Return the most probable cluster of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Counts; features that never occurred in the fit are ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        labels: Labels = self._joint(X).argmax(axis=1)
+        return labels
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each cluster for each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            Counts; features that never occurred in the fit are ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+            Rows sum to one.
+        """
+        probabilities: Array = softmax(self._joint(X), axis=1)
+        return probabilities
+
+    @abstractmethod
+    def _joint(self, X: Any) -> Array:
+        """Return the log of weight times density of rows, without their constants, (N, Q)."""
+
+
 def child_seeds(rng: np.random.RandomState, n_seeds: int) -> list[int]:
     """Return seeds for independent runs."""
     seeds: list[int] = rng.randint(np.iinfo(np.int32).max, size=n_seeds).tolist()
@@ -117,11 +158,24 @@ def kmeans_partitions(rows: Counts, n_clusters: int, seeds: list[int]) -> Iterat
     units = unit_tfidf(rows)
     for turn, seed in enumerate(seeds):
         points = _leading_directions(units, max(n_clusters - turn % 2, 2), seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
-            labels = KMeans(n_clusters, n_init=1, random_state=seed).fit_predict(points).astype(np.int64)
-        _fill_empty_clusters(labels, n_clusters)
-        yield labels
+        yield _kmeans_labels(points, n_clusters, seed)
+
+
+def hellinger_partition(rows: Counts, n_clusters: int, seed: int) -> Labels:
+    """Return the labels of k-means on square roots of the rows' shares, whose distance is that of Hellinger."""
+    csr = rows.to_csr()
+    totals = np.repeat(rows.row_totals(), np.diff(rows.indptr))
+    roots = sparse.csr_array((np.sqrt(csr.data / totals), csr.indices, csr.indptr), shape=csr.shape)
+    return _kmeans_labels(roots, n_clusters, seed)
+
+
+def _kmeans_labels(points: Array | sparse.csr_array, n_clusters: int, seed: int) -> Labels:
+    """Return the labels of a run of k-means, without empty clusters; points: (N, n_dimensions) -> (N,)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
+        labels = KMeans(n_clusters, n_init=1, random_state=seed).fit_predict(points).astype(np.int64)
+    _fill_empty_clusters(labels, n_clusters)
+    return labels
 
 
 def _leading_directions(units: sparse.csr_array, n_dimensions: int, seed: int) -> Array:

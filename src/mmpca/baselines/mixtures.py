@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 from mmpca.baselines.base import (
     SEARCH_RULES,
     Array,
-    CountClusterer,
     Labels,
+    MixtureClusterer,
     RandomState,
     child_seeds,
     kmeans_partitions,
@@ -142,7 +142,25 @@ def log_multinomial_coefficients(rows: Counts) -> Array:
     return coefficients
 
 
-class EMClusterer(CountClusterer):
+class Criteria(NamedTuple):
+    """Log-likelihood, BIC and ICL; larger is better."""
+
+    log_likelihood: float
+    bic: float
+    icl: float
+
+
+def criteria(joint: Array, constant: float, n_parameters: int) -> Criteria:
+    """Return the criteria of a mixture, given the log of weight times density (N, Q) and the sum of its constants."""
+    per_row = logsumexp(joint, axis=1)
+    log_likelihood = float(per_row.sum()) + constant
+    # -sum r log r with log r = joint - per_row, which also holds for r = 0.
+    entropy = float(per_row.sum() - np.sum(softmax(joint, axis=1) * joint))
+    bic = float(log_likelihood - n_parameters / 2 * np.log(len(joint)))
+    return Criteria(log_likelihood, bic, bic - entropy)
+
+
+class EMClusterer(MixtureClusterer):
     """A mixture of profiles; subclasses define the M-step, the number of parameters and the rows' constants."""
 
     n_clusters: int
@@ -193,43 +211,7 @@ class EMClusterer(CountClusterer):
         self.labels_ = run.joint.argmax(axis=1)
         self.history_ = np.array(run.history) + constant
         self.n_iter_, self.converged_ = len(run.history), run.converged
-        per_row = logsumexp(run.joint, axis=1)
-        self.log_likelihood_ = float(per_row.sum()) + constant
-        # -sum r log r with log r = joint - per_row, which also holds for r = 0.
-        entropy = float(per_row.sum() - np.sum(softmax(run.joint, axis=1) * run.joint))
-        self.bic_ = self.log_likelihood_ - self._n_parameters(rows) / 2 * np.log(rows.n_rows)
-        self.icl_ = self.bic_ - entropy
-
-    def predict(self, X: Any) -> Labels:
-        """Return the most probable cluster of each row.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-            Counts; features that never occurred in the fit are ignored.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        labels: Labels = self._joint(X).argmax(axis=1)
-        return labels
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return the probability of each cluster for each row.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-            Counts; features that never occurred in the fit are ignored.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_clusters)
-            Rows sum to one.
-        """
-        probabilities: Array = softmax(self._joint(X), axis=1)
-        return probabilities
+        self.log_likelihood_, self.bic_, self.icl_ = criteria(run.joint, constant, self._n_parameters(rows))
 
     def _joint(self, X: Any) -> Array:
         """Return the log of weight times density of rows, without their constants, (N, Q)."""

@@ -88,7 +88,9 @@ def all_methods(n_clusters: int, n_topics: int, random_state: Any = None) -> dic
         "NMF-EM": baselines.NMFEM(n_clusters, n_topics, **seed),
         "multinomial mixture": baselines.MultinomialMixture(n_clusters, **seed),
         "Poisson mixture": baselines.PoissonMixture(n_clusters, **seed),
-        "Dirichlet-multinomial mixture": baselines.DirichletMultinomialMixture(n_clusters, **seed),
+        "integrated multinomial mixture": baselines.IntegratedMultinomialMixture(n_clusters, **seed),
+        "Polya mixture": baselines.PolyaMixture(n_clusters, **seed),
+        "GSDMM": baselines.GSDMM(n_clusters, **seed),
         "spherical k-means": baselines.SphericalKMeans(n_clusters, **seed),
         "NMF": baselines.NMFClustering(n_clusters, **seed),
     }
@@ -180,7 +182,9 @@ def chosen_methods(methods: Iterable[str] | Mapping[str, Any] | None, known: dic
 @cache
 def _compile_kernels() -> None:
     """Fit tiny data, to keep the compilation of the package's kernels out of the times."""
-    MMPCA(2, 2, n_init=2, random_state=0).fit([[3, 1, 0], [2, 2, 0], [0, 1, 3], [1, 0, 4]])
+    tiny = [[3, 1, 0], [2, 2, 0], [0, 1, 3], [1, 0, 4]]
+    MMPCA(2, 2, n_init=2, random_state=0).fit(tiny)
+    baselines.GSDMM(2, n_init=1, random_state=0).fit(tiny)
 
 
 def _fit(name: str, estimator: Any, csr: Any, truth: Any, measure_memory: bool) -> Comparison:

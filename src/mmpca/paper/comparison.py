@@ -42,7 +42,9 @@ FAMILIES: Mapping[str, Sequence[str]] = {
     "lda-mmpca": ("LDA (mmpca)",),
     "nmf-em": ("NMF-EM",),
     "mixtures": ("multinomial mixture", "Poisson mixture"),
-    "dirichlet": ("Dirichlet-multinomial mixture",),
+    "integrated": ("integrated multinomial mixture",),
+    "polya": ("Polya mixture",),
+    "gsdmm": ("GSDMM",),
     "directions": ("spherical k-means", "NMF"),
 }
 

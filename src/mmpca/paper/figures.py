@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 Columns = Mapping[str, Sequence[Any]]
 
 # Yellow lines are hard to see.
-LINE_COLORS = (*(color for color in COLORS if color != "#F0E442"), "#7F7F7F", "#8C510A", "#B2182B")
+LINE_COLORS = (
+    *(color for color in COLORS if color != "#F0E442"),
+    "#7F7F7F",
+    "#8C510A",
+    "#B2182B",
+    "#4D9221",
+    "#762A83",
+)
 TICK_RATIO = 1.9  # of two numbers of rows whose tick labels do not overlap
 OWN_LDA = " (mmpca)"  # suffix of a baseline that uses the LDA of this package; its curve is dashed
 ORACLE = "true parameters"

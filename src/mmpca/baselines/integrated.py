@@ -165,13 +165,16 @@ def _merge(partition: Partition) -> bool:
     return partition.n_clusters < n_before
 
 
-class DirichletMultinomialMixture(CountClusterer):
-    r"""Dirichlet-multinomial mixture: the partition with the largest exact ICL, found by greedy moves and merges.
+class IntegratedMultinomialMixture(CountClusterer):
+    r"""Multinomial mixture with parameters integrated out: the partition with the largest exact ICL, found greedily.
 
     Profiles and weights have symmetric Dirichlet priors and are integrated out, so :math:`\log p(X, y)` is known
     exactly and only the labels remain to be searched. From each start, rows move to the cluster where they gain most
     until no move gains. If the number of clusters is "auto", the search starts with `max_clusters`, merges pairs as
     long as that gains, and moves rows again.
+
+    All rows of a cluster share one profile, drawn once for the cluster. In :class:`PolyaMixture`, each row draws its
+    own.
 
     Parameters
     ----------
@@ -221,9 +224,9 @@ class DirichletMultinomialMixture(CountClusterer):
 
     Examples
     --------
-    >>> from mmpca.baselines import DirichletMultinomialMixture
+    >>> from mmpca.baselines import IntegratedMultinomialMixture
     >>> X = [[9, 1, 0, 0], [80, 20, 0, 10], [0, 1, 7, 3], [1, 0, 9, 4]]
-    >>> model = DirichletMultinomialMixture(random_state=0).fit(X)
+    >>> model = IntegratedMultinomialMixture(random_state=0).fit(X)
     >>> model.n_clusters_
     2
     """

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
-from mmpca.baselines import DirichletMultinomialMixture
-from mmpca.baselines.dirichlet import Partition, run_greedy
+from mmpca import baselines
+from mmpca.baselines import IntegratedMultinomialMixture
+from mmpca.baselines.integrated import Partition, run_greedy
 from mmpca.baselines.mixtures import log_multinomial_coefficients
 from mmpca.counts import as_counts
 
@@ -95,7 +96,7 @@ def test_finds_the_best_of_all_partitions_of_a_tiny_case():
     rows, priors = as_counts(X), (1.0, 1.0)
     tried = [np.array(labels) for labels in product(range(3), repeat=6) if len(set(labels)) == 3]
     best = max(Partition(rows, labels, *priors).score() for labels in tried)
-    model = DirichletMultinomialMixture(3, random_state=0).fit(X)
+    model = IntegratedMultinomialMixture(3, random_state=0).fit(X)
     assert model.icl_ == pytest.approx(best + log_multinomial_coefficients(rows).sum())
 
 
@@ -105,7 +106,7 @@ def test_recovers_its_own_model_and_the_number_of_clusters(draw):
     labels = rng.choice(5, p=[0.35, 0.25, 0.2, 0.12, 0.08], size=120)
     X = draw(rng, profiles, rng.integers(50, 1500, size=120), labels)
     for n_clusters in ("auto", 5):
-        model = DirichletMultinomialMixture(n_clusters, random_state=0).fit(X)
+        model = IntegratedMultinomialMixture(n_clusters, random_state=0).fit(X)
         assert model.n_clusters_ == 5
         assert adjusted_rand_score(labels, model.labels_) > 0.95
     order = [np.bincount(labels[model.labels_ == q]).argmax() for q in range(5)]
@@ -113,11 +114,11 @@ def test_recovers_its_own_model_and_the_number_of_clusters(draw):
 
 
 def test_merges_identical_rows_into_one_cluster():
-    assert DirichletMultinomialMixture(random_state=0).fit(np.tile([4, 0, 3], (6, 1))).n_clusters_ == 1
+    assert IntegratedMultinomialMixture(random_state=0).fit(np.tile([4, 0, 3], (6, 1))).n_clusters_ == 1
 
 
 def test_a_given_number_of_clusters_is_kept(make_blocks):
-    model = DirichletMultinomialMixture(7, random_state=0).fit(make_blocks(n_clusters=2).X)
+    model = IntegratedMultinomialMixture(7, random_state=0).fit(make_blocks(n_clusters=2).X)
     assert len(np.unique(model.labels_)) == model.n_clusters_ == 7
 
 
@@ -126,4 +127,12 @@ def test_a_given_number_of_clusters_is_kept(make_blocks):
 )
 def test_an_invalid_parameter_raises(name, value):
     with pytest.raises(ValueError, match=name):
-        DirichletMultinomialMixture(**{name: value}).fit([[1]])
+        IntegratedMultinomialMixture(**{name: value}).fit([[1]])
+
+
+def test_its_former_name_still_works_with_a_warning():
+    with pytest.warns(FutureWarning):
+        former = baselines.DirichletMultinomialMixture
+    assert former is IntegratedMultinomialMixture
+    with pytest.raises(AttributeError):
+        baselines.NoSuchMixture  # noqa: B018
