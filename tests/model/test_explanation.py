@@ -136,8 +136,8 @@ def test_evidence_is_weighed_in_the_units_of_the_fit_and_shown_with_the_counts(X
     bursts = X * np.random.default_rng(0).integers(1, 20, X.shape)
     model = MMPCA(3, 2, n_init=1, **kind, random_state=0).fit(bursts)
     units = model.units.convert(as_counts(bursts)).to_csr().toarray()
-    topics, shares, *_ = model.mixture()
-    log_profiles = np.log(shares @ topics)
+    mixture = model.mixture()
+    log_profiles = np.log(mixture.cluster_topics @ mixture.topics)
     for why in model.explain(bursts, [0, 7]):
         for part in why.evidence_for + why.evidence_against:
             i, v = why.row, part.feature

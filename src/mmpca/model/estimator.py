@@ -860,12 +860,12 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
 
     def mixture(self) -> prediction.Mixture:
         """Return the parameters that score rows, with smoothed topics."""
-        found = (self.components_, self.cluster_topics_, self.unit_counts)
-        return prediction.Mixture(
-            topics=prediction.smoothed_topics(*found, self.smoothing_),
-            cluster_topics=self.cluster_topics_,
-            weights=self.weights_,
-            concentration=getattr(self, "concentration_", None),
+        topics = prediction.smoothed_topics(self.components_, self.cluster_topics_, self.unit_counts, self.smoothing_)
+        mixture = prediction.Mixture(topics, self.cluster_topics_, self.weights_)
+        if not hasattr(self, "concentration_"):
+            return mixture
+        return mixture._replace(
+            concentration=self.concentration_,
             topic_params=self.cluster_topic_params_,
             sizes=np.bincount(self.labels_, minlength=len(self.weights_)).astype(np.float64),
             topic_prior=self.topic_prior_,
