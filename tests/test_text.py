@@ -50,8 +50,9 @@ def test_folders_are_read_in_the_order_of_their_names(tmp_path):
     write(tmp_path / "inner" / "c.txt", "")
     (tmp_path / "d.txt.gz").write_bytes(gzip.compress(b"four"))
     write(tmp_path / "notes.md", "not a text")
+    write(tmp_path / "e.TXT", "five")
     read = read_texts(str(tmp_path))
-    assert_texts(read, ["one", "two\nlines", "four", ""], ["a.v1", "b", "d", "inner/c"])
+    assert_texts(read, ["one", "two\nlines", "four", "five", ""], ["a.v1", "b", "d", "e", "inner/c"])
 
 
 def test_names_come_from_a_column_or_count_records(tmp_path):

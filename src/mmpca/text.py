@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral
@@ -54,9 +55,9 @@ def read_texts(path: str | Path, *, column: str | None = None) -> Texts:
     Parameters
     ----------
     path : str or Path
-        A folder with ``.txt`` files, also in subfolders; a ``.csv`` or ``.tsv`` file with a header; a ``.jsonl`` file
-        with one object per line; or any other file with one text per line, empty lines ignored. Files may be
-        compressed with gzip, bzip2 or xz.
+        A folder with ``.txt`` or ``.TXT`` files, also in subfolders; a ``.csv`` or ``.tsv`` file with a header; a
+        ``.jsonl`` file with one object per line; or any other file with one text per line, empty lines ignored. Files
+        may be compressed with gzip, bzip2 or xz.
     column : str, optional
         The column or key that holds the texts. By default, "text" or a similar name, or the only one.
 
@@ -114,13 +115,13 @@ def _no_texts(path: Path) -> InputFileError:
 def _read_folder(folder: Path) -> Texts:
     """Return the contents of the text files in a folder, named by their relative paths without the suffix."""
     suffixes = tuple(f".txt{packed}" for packed in ("", *COMPRESSED_SUFFIXES))
-    paths = sorted(path for path in folder.rglob("*.txt*") if path.name.endswith(suffixes) and path.is_file())
+    paths = sorted(path for path in folder.rglob("*") if path.name.lower().endswith(suffixes) and path.is_file())
     if not paths:
         counted = Counter(path.suffix or path.name for path in folder.rglob("*") if path.is_file())
         found = ", ".join(f"{number} {kind}" for kind, number in counted.most_common(3))
         others = f" (but {found})" if found else ""
         raise input_error(folder, f"there are no .txt files in the folder{others}. Pass the folder that contains them.")
-    names = [path.relative_to(folder).as_posix().partition(".txt")[0] for path in paths]
+    names = [re.split(r"\.txt", path.relative_to(folder).as_posix(), flags=re.IGNORECASE)[0] for path in paths]
     return _named_texts(folder, [read_text(path) if path.stat().st_size else "" for path in paths], names)
 
 
