@@ -212,7 +212,7 @@ class PolyaMixture(MixtureClusterer):
     start : {"auto", "kmeans", "hellinger", "random"}, default="auto"
         k-means in the space of the leading singular vectors of tf-idf, k-means on square roots of the rows' shares
         (Hellinger distance), random partitions, or these three in turn.
-    n_init : int, default=6
+    n_init : int, default=10
         Number of starts; the one with the best objective is kept.
     max_iter : int, default=200
         Maximum number of iterations per start.
@@ -283,7 +283,7 @@ class PolyaMixture(MixtureClusterer):
         smoothing: float = 0.1,
         rate: float = 0.01,
         start: str = "auto",
-        n_init: int = 6,
+        n_init: int = 10,
         max_iter: int = 200,
         tol: float = 1e-4,
         random_state: RandomState = None,
