@@ -173,8 +173,8 @@ class IntegratedMultinomialMixture(CountClusterer):
     until no move gains. If the number of clusters is "auto", the search starts with `max_clusters`, merges pairs as
     long as that gains, and moves rows again.
 
-    All rows of a cluster share one profile, drawn once for the cluster. In :class:`PolyaMixture`, each row draws its
-    own.
+    All rows of a cluster share one profile, drawn once for the cluster. In :class:`~mmpca.baselines.PolyaMixture`, each
+    row draws its own.
 
     Parameters
     ----------
