@@ -12,7 +12,7 @@ from scipy.special import xlogy
 from mmpca import kernels
 from mmpca.backend import SERIAL, Threads
 from mmpca.engine.bound import Array, dirichlet_divergence
-from mmpca.engine.state import State, bound, copy, topic_weights
+from mmpca.engine.state import FixedTopics, State, bound, copy, topic_weights
 from mmpca.monitor import Monitor
 
 FEATURES_AT_ONCE = 2**13
@@ -42,7 +42,7 @@ def refit_topics(
     beta, gamma, _ = em_step(current, slices, threads)
     for _ in range(max_iter):
         current = current._replace(
-            topics=current.topics._replace(beta=beta),
+            topics=FixedTopics.of(current.topics.alpha, beta),
             clusters=current.clusters._replace(gamma=gamma, weight=topic_weights(gamma)),
         )
         beta, gamma, value = em_step(current, slices, threads)

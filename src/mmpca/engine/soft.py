@@ -23,7 +23,7 @@ from mmpca.counts import Counts
 from mmpca.engine.bound import Array, cluster_bound
 from mmpca.engine.bound import responsibilities as phi_of_features
 from mmpca.engine.refit import em_step, feature_slices
-from mmpca.engine.state import State, build
+from mmpca.engine.state import FixedTopics, State, build
 from mmpca.engine.sweep import ROUNDING, SearchOptions
 from mmpca.monitor import History
 
@@ -88,7 +88,8 @@ def gather(X: sparse.csr_array, shares: Array, state: State, *, temperature: flo
     clusters = state.clusters._replace(counts=counts, totals=counts.sum(axis=1), **changed)
     state = state._replace(clusters=clusters)
     if with_topics:
-        state = state._replace(topics=state.topics._replace(beta=em_step(state, feature_slices(state))[0]))
+        beta, *_ = em_step(state, feature_slices(state))
+        state = state._replace(topics=FixedTopics.of(state.topics.alpha, beta))
         clusters.curvature[:] = np.nan
     _ve_steps(state)
     sizes = shares.sum(axis=0)

@@ -6,7 +6,7 @@ Five functions connect the search and the model: :func:`bound`, :func:`gain`, :f
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,11 @@ class FixedTopics(NamedTuple):
     alpha: float  # Dirichlet prior of the clusters' topic shares
     beta: Array  # topics, (K, V): features contiguous, for passes over a cluster
     beta_rows: Array  # the same transposed, (V, K): topics contiguous, for passes over a row
+
+    @classmethod
+    def of(cls, alpha: float, beta: Array) -> Self:
+        """Return topics with both of their layouts; kernels read either, so neither is ever replaced alone."""
+        return cls(alpha, beta, np.ascontiguousarray(beta.T))
 
 
 class Clusters(NamedTuple):
@@ -155,7 +160,7 @@ def _blank(rows: Counts, labels: ArrayLike, n_clusters: int, beta: Array, alpha:
         moved=np.zeros(n_clusters),
         aged=np.zeros(n_clusters),
     )
-    topics = FixedTopics(float(alpha), beta, np.ascontiguousarray(beta.T))
+    topics = FixedTopics.of(float(alpha), beta)
     return State(rows, np.array(labels, dtype=np.int32), topics, clusters)
 
 
