@@ -13,7 +13,7 @@ from mmpca import MMPCA, engine
 from mmpca.counts import as_counts, transposition_hint
 from mmpca.engine.bound import cluster_bound, mixture, responsibilities, ve_step
 from mmpca.errors import CountsError
-from mmpca.model.prediction import Mixture, joint_log_likelihood
+from mmpca.model.prediction import ClusterMixture, joint_log_likelihood
 from mmpca.model.rules import RULES
 from mmpca.simulate import paper_design, simulate_mmpca, sparse_topics
 from mmpca.topics.em import SMOOTHING
@@ -167,7 +167,7 @@ def test_new_rows_are_predicted_nearly_as_well_as_by_the_truth(n_samples, noise)
         model = MMPCA(6, 4, random_state=seed).fit(data.X[:n_samples])
         new, labels = data.X[n_samples:], data.labels[n_samples:]
         theta = (1 - noise) * data.cluster_topics + noise / 4
-        truth = joint_log_likelihood(as_counts(new), Mixture(data.topics, theta, data.weights)).argmax(axis=1)
+        truth = joint_log_likelihood(as_counts(new), ClusterMixture(data.topics, theta, data.weights)).argmax(axis=1)
         # Clusters are numbered at random.
         names = linear_sum_assignment(-confusion_matrix(model.labels_, data.labels[:n_samples]))[1]
         found.append((names[model.predict(new)] == labels).mean())

@@ -19,7 +19,7 @@ from mmpca.engine.bound import ve_step
 from mmpca.errors import CountsError
 from mmpca.model.prediction import (
     SMOOTHINGS,
-    Mixture,
+    ClusterMixture,
     align_features,
     choose_smoothing,
     joint_in_blocks,
@@ -274,7 +274,7 @@ def test_a_learning_curve_prefers_more_rows():
 def test_a_profile_that_underflows_is_not_taken_for_an_unseen_feature():
     topics = np.array([[1.0, 0.0], [0.0, 1.0]])
     joint = joint_log_likelihood(
-        as_counts([[0, 1]]), Mixture(1e-200 * topics, np.array([[1, 1e-200], [0.5, 0.5]]), np.ones(2))
+        as_counts([[0, 1]]), ClusterMixture(1e-200 * topics, np.array([[1, 1e-200], [0.5, 0.5]]), np.ones(2))
     )
     assert joint[0, 0] < joint[0, 1] < -400
 

@@ -858,10 +858,10 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         fitted = None if mixture.concentration is None else explanation.fitted_labels(rows, self)
         return prediction.joint_log_likelihood(rows, mixture, fitted)
 
-    def mixture(self) -> prediction.Mixture:
+    def mixture(self) -> prediction.ClusterMixture:
         """Return the parameters that score rows, with smoothed topics."""
         topics = prediction.smoothed_topics(self.components_, self.cluster_topics_, self.unit_counts, self.smoothing_)
-        mixture = prediction.Mixture(topics, self.cluster_topics_, self.weights_)
+        mixture = prediction.ClusterMixture(topics, self.cluster_topics_, self.weights_)
         if not hasattr(self, "concentration_"):
             return mixture
         return mixture._replace(

@@ -196,7 +196,7 @@ def choose_smoothing(
 # --- scores -----------------------------------------------------------------------------------------------------
 
 
-class Mixture(NamedTuple):
+class ClusterMixture(NamedTuple):
     """The parameters that score rows.
 
     Attributes
@@ -227,7 +227,7 @@ class Scores(NamedTuple):
 
     log_profiles: Array  # log (theta_q beta)_v, (V, Q)
     log_weights: Array  # log pi_q, (Q,)
-    mixture: Mixture
+    mixture: ClusterMixture
     units: Units = Units()  # in which rows are scored
 
 
@@ -239,7 +239,7 @@ def log_profiles(topics: Array, cluster_topics: Array) -> Array:
     return logs
 
 
-def scores_of(mixture: Mixture, units: Units = Units()) -> Scores:  # noqa: B008 - immutable
+def scores_of(mixture: ClusterMixture, units: Units = Units()) -> Scores:  # noqa: B008 - immutable
     """Return the scores of a mixture."""
     profiles = log_profiles(mixture.topics, mixture.cluster_topics)
     return Scores(np.ascontiguousarray(profiles.T), np.log(mixture.weights), mixture, units)
@@ -280,7 +280,7 @@ def joint_in_blocks(
         yield block, joint_of(rows.take(block), scores, None if labels is None else labels[block], threads)
 
 
-def joint_log_likelihood(rows: Counts, mixture: Mixture, labels: NDArray[np.int32] | None = None) -> Array:
+def joint_log_likelihood(rows: Counts, mixture: ClusterMixture, labels: NDArray[np.int32] | None = None) -> Array:
     """Return log pi_q + log p(x_i | cluster q), shape (N, Q).
 
     Without a concentration, the latter is sum_v x_iv log (theta_q beta)_v; with one, see :mod:`mmpca.engine.shares`.
@@ -291,7 +291,7 @@ def joint_log_likelihood(rows: Counts, mixture: Mixture, labels: NDArray[np.int3
     ----------
     rows : Counts of shape (N, V)
         In the units of the fit.
-    mixture : Mixture
+    mixture : ClusterMixture
     labels : array of int, shape (N,), optional
         Clusters of fitted rows, negative for new rows. With a concentration, a fitted row is compared with its cluster
         without the row.

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 from mmpca.counts import as_counts
 from mmpca.evaluation import agreement, all_methods
-from mmpca.model.prediction import Mixture, joint_log_likelihood
+from mmpca.model.prediction import ClusterMixture, joint_log_likelihood
 from mmpca.paper.experiment import (
     Experiment,
     Figure,
@@ -92,7 +92,7 @@ def fit_family(family: str, data: Simulation, seed: int) -> Record:
 def oracle_labels(data: Simulation) -> NDArray[np.int64]:
     """Return the most probable cluster of each row under the true parameters, (N,)."""
     theta = (1 - data.noise) * data.cluster_topics + data.noise / len(data.topics)
-    joint = joint_log_likelihood(as_counts(data.X), Mixture(data.topics, theta, data.weights))  # (N, Q)
+    joint = joint_log_likelihood(as_counts(data.X), ClusterMixture(data.topics, theta, data.weights))  # (N, Q)
     labels: NDArray[np.int64] = joint.argmax(axis=1)
     return labels
 
