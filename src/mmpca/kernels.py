@@ -56,8 +56,10 @@ LARGE_CHANGE = 0.5  # of the counts of a topic in a cluster, beyond which Newton
 ROW_STEPS = 8  # of the fixed point over the features of a row
 # Topics up to which U_qv is exact; beyond, an upper bound takes time proportional to their number, not its square.
 EXACT_SPREAD_TOPICS = 32
-SHARE_STEPS = 100  # of the fixed point over the topic shares of a row
-SHARE_TOL = 1e-2  # counts of a topic by which its last step may change; the bound is flat there
+# The fixed point over the topic shares of a row is slow where a topic has a small prior: steps become short long before
+# the bound has converged, and by different amounts in different clusters.
+SHARE_STEPS = 2000
+SHARE_TOL = 1e-4  # counts of a topic by which its last step may change
 NEGLIGIBLE = 1e-12  # probability of a feature in a topic, relative to the topic where it is most probable
 SECOND_ORDER_SHARE = 0.05  # of a cluster's counts moved before its second-order quantities are recomputed
 

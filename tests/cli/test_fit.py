@@ -93,6 +93,13 @@ def test_options_reach_the_model(mmpca_command, studio, tmp_path):
     assert (parameters["n_clusters"], parameters["n_topics"]) == (3, 2)
 
 
+@pytest.mark.parametrize("dispersion", ["polya", "auto"])
+def test_square_roots_exclude_a_model_of_the_variance(mmpca_command, studio, dispersion):
+    done = mmpca_command("fit", studio / "X.mtx", "-q", 2, "-k", 2, "--dispersion", dispersion, "--stabilize", "sqrt")
+    assert done.code == 1
+    assert "stabilize" in done.error
+
+
 @pytest.mark.parametrize(("factor", "options"), [(1, []), (7, []), (99, ["--stabilize", "sqrt"])])
 def test_overdispersed_counts_are_noted_once(mmpca_command, studio, tmp_path, factor, options):
     table = read_counts(studio / "X.mtx")

@@ -9,7 +9,7 @@ from mmpca import MMPCA, MMPCASearch, distributed, plots
 from mmpca.errors import ModelFileError, OverdispersionWarning
 from mmpca.model.dispersion import in_counts
 from mmpca.report.contents import cluster_cards
-from mmpca.report.context import check_context
+from mmpca.report.context import check_context, explain_rows, measure_margins
 
 KINDS = {
     "counts": {},
@@ -205,3 +205,24 @@ def test_a_file_without_its_factors_is_an_error(fits, tmp_path):
     broken.__dict__.update({k: v for k, v in vars(model).items() if k != "variance_factors_"})
     with pytest.raises(ModelFileError):
         broken.save(tmp_path / "a.mmpca")
+
+
+# --- one probability, and choices that cannot be made ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_page_shows_the_probabilities_of_predict_proba(rows, fits, name):
+    X, model = rows[0], fits[name]
+    own = model.predict_proba(X)[np.arange(len(X)), model.labels_]
+    context = check_context(model, X)
+    shown = explain_rows(context, list(range(len(X) - 1)), "found")
+    np.testing.assert_allclose([row.why.probability for row in shown], own[:-1], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(measure_margins(context).probability, own, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
+def test_auto_keeps_the_published_model_where_halves_of_the_features_cannot_be_compared():
+    X = np.random.default_rng(0).negative_binomial(0.5, 0.01, (40, 3)) + 1
+    model = MMPCA(2, 2, dispersion="auto", random_state=0).fit(X)
+    assert model.overdispersion_ > 3
+    assert model.dispersion_ == "multinomial"

@@ -131,7 +131,9 @@ def _load(
     """Provide the rows of one input, or of several files, the settings used to count texts, and suspicions."""
     from mmpca.distributed.fitting import check_model
     from mmpca.distributed.sources import Reading
+    from mmpca.model.rules import check_fit_parameters
 
+    check_fit_parameters(model.get_params(deep=False))  # before anything is read
     sizes = {"n_clusters": model.n_clusters, "n_topics": model.n_topics}
     if scheduler is None and len(paths) == 1:
         data = drop_empty_rows(read_data(paths[0], read, text), paths[0], drop=drop_empty)
@@ -257,7 +259,7 @@ def describe_dispersion(model: MMPCA) -> str:
     index = model.overdispersion_
     if index != index:
         return "overdispersion: too few rows to estimate"
-    expected = {"polya": "the variance factors allow", "shares": "varying shares allow"}
+    expected = {"polya": "the variance factors allow", "shares": "a multinomial distribution allows"}
     means = f"counts vary as {expected.get(model.dispersion_, 'the model expects; typical texts have about 2')}"
     return dispersion_advice(model) or f"overdispersion {index:.2f} (1 means that {means})"
 

@@ -500,6 +500,8 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
                 for candidate in CANDIDATES
             ]
             scores = np.vstack([scores, agreement])
+        if not len(scores):  # too few features or rows to compare anything
+            return "multinomial", None
         return CANDIDATES[int(scores.sum(axis=0).argmax())]  # the first, if there are ties
 
     def _labels_of_half(self, half: Counts, run: _Run, dispersion: str, stabilize: str | None) -> NDArray[np.int32]:
@@ -649,6 +651,10 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         Rows are scored with the topics `components_`, smoothed by `smoothing_`, with `cluster_topics_` and `weights_`.
         A borderline fitted row may be predicted to belong to another cluster than its label says, because during
         fitting it pulled its cluster toward itself.
+
+        With the dispersion "shares" or "polya", X is compared with the fitted data. If it holds all fitted rows in
+        their order, each of them is judged without its own contribution to its cluster; any other rows, including a
+        part of the fitted ones, are judged as new.
 
         Parameters
         ----------

@@ -346,9 +346,9 @@ def _upgrade(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arrays]:
         refit = {f"refit_{name}": arrays[name] for name in ("components_", "cluster_topics_") if name in arrays}
         if isinstance(manifest.get("fitted"), dict):
             manifest["fitted"]["smoothing_"] = 0.0
-        if isinstance(manifest.get("parameters"), dict):
-            manifest["parameters"].setdefault("dispersion", "multinomial")
-        return manifest | {"schema": 2}, arrays | refit
+        manifest, arrays = manifest | {"schema": 2}, arrays | refit
+    if isinstance(manifest.get("parameters"), dict):
+        manifest["parameters"].setdefault("dispersion", "multinomial")
     return manifest, arrays
 
 

@@ -190,9 +190,8 @@ def searchable_rows(context: Context, margins: Margins | None, on_page: set[int]
 def _explain(context: Context, indices: NDArray[np.intp], n_features: int) -> list[Explanation]:
     """Explain the clusters that the report shows for some rows."""
     assert context.X is not None
-    return context.model.explain(
-        context.X[indices], labels=context.clusters[indices], n_features=n_features, gains=False
-    )
+    # All rows are passed, so that fitted rows are recognized as such and judged without themselves.
+    return context.model.explain(context.X, indices, labels=context.clusters, n_features=n_features, gains=False)
 
 
 def _evidence(context: Context, why: Explanation) -> list[tuple[str, int, float]]:
