@@ -20,7 +20,7 @@ from measure import Array
 from mmpca import MMPCA, engine
 from mmpca.counts import as_counts
 from mmpca.errors import OverdispersionWarning
-from mmpca.model.prediction import Mixture, joint_log_likelihood
+from mmpca.model.prediction import ClusterMixture, joint_log_likelihood
 from mmpca.simulate import Simulation, paper_design
 from mmpca.topics import fit_lda
 from tasks import Numbers
@@ -111,7 +111,7 @@ class SimulatedTask(NamedTuple):
 def bayes_labels(data: Simulation) -> NDArray[np.int64]:
     """Return the most probable cluster of each row under the true parameters, (N,)."""
     theta = (1 - data.noise) * data.cluster_topics + data.noise / len(data.topics)
-    return joint_log_likelihood(as_counts(data.X), Mixture(data.topics, theta, data.weights)).argmax(axis=1)
+    return joint_log_likelihood(as_counts(data.X), ClusterMixture(data.topics, theta, data.weights)).argmax(axis=1)
 
 
 def bound_at_truth(data: Simulation, fitted: Fitted) -> float:
