@@ -344,7 +344,7 @@ def in_counts(model: Any) -> Shown:
 
 
 def advice(overall: float, *, dispersion: str, stabilize: str | None, is_command: bool = False) -> str | None:
-    """Return what to do about a large index, in words of Python or of the command line; None if there is nothing to do.
+    """Return advice on a large index, in terms of Python or of the command line; None if there is nothing to do.
 
     Under ``dispersion="polya"`` there is nothing left to try: the factors already allow for the variance.
     """

@@ -463,7 +463,7 @@ def _words(name: object) -> list[str]:
 
 
 def _kind_of_name(name: object) -> str:
-    """Return what a name says about its feature: "surely identifier", "identifier", "metadata", "total" or ""."""
+    """Return the kind of feature that a name suggests: "surely identifier", "identifier", "metadata", "total" or ""."""
     if str(name).startswith("Unnamed:"):
         return "surely identifier"
     words = _words(name)
