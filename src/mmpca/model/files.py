@@ -94,6 +94,7 @@ _OPTIONAL_ARRAYS = {
     "variance_factors_": _ArrayRule("<f8", "V", *_FACTORS),
     "mean_profile_": _ArrayRule("<f8", "V", *_SHARES),
     "concentration_": _ArrayRule("<f8", "Q", *_CONCENTRATIONS),
+    "cluster_row_counts_": _ArrayRule("<i4", "QV", *_SUMS),
     "_unit_counts": _ArrayRule("<f8", "QV", *_SUMS),
 }
 # Parameters that were arrays. They may have been replaced after the fit, so their sizes are independent.
