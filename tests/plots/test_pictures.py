@@ -37,6 +37,7 @@ def fitted():
         labels_=LABELS,
         cluster_topics_=SHARES,
         components_=np.array([[5, 4, 3, 2, 1, 0], [3, 3, 0, 0, 9, 1], [1, 1, 1, 1, 1, 9], [8, 0, 6, 0, 4, 0]]) / 20,
+        cluster_counts_=np.array([[90, 40, 60, 30, 40, 10], [50, 30, 10, 10, 80, 20], [10, 10, 10, 10, 10, 50]], float),
         bound_history_=np.array([-300.0, -150.0, -120.0, -118.0]),
         starts_=[SimpleNamespace(bound=bound, n_epochs=3) for bound in (-118.0, -140.0, -119.0)],
     )
@@ -51,7 +52,7 @@ def rows(n_topics):
 
 PICTURES = {
     "cluster_topics": lambda ax: plots.cluster_topics(fitted(), ax=ax),
-    "topic_features": lambda ax: plots.topic_features(fitted(), 0, ax=ax),
+    "topic_features": lambda ax: plots.topic_features(fitted(), 0, by="share", ax=ax),
     "topic_features_lift": lambda ax: plots.topic_features(fitted(), 0, by="lift", ax=ax),
     "topic_features_entropy": lambda ax: plots.topic_features(fitted(), 0, by="entropy", ax=ax),
     "bound_history": lambda ax: plots.bound_history(fitted(), ax=ax),
@@ -73,11 +74,17 @@ def test_a_figure_looks_like_its_baseline(name, canvas, assert_looks_like):
 
 
 def test_panels_of_topics_look_like_their_baseline(assert_looks_like):
-    assert_looks_like(plots.topics(fitted(), n_features=4, figure=plt.figure(figsize=(4.0, 3.0))), "topics")
+    assert_looks_like(plots.topics(fitted(), n_features=4, by="share", figure=plt.figure(figsize=(4.0, 3.0))), "topics")
+
+
+def test_panels_of_clusters_look_like_their_baseline(assert_looks_like):
+    assert_looks_like(plots.clusters(fitted(), n_features=4, figure=plt.figure(figsize=(4.0, 3.0))), "clusters")
 
 
 def test_every_function_has_a_baseline():
-    drawn = {name for name in plots.__all__ if any(picture.startswith(name) for picture in [*PICTURES, "topics"])}
+    drawn = {
+        name for name in plots.__all__ if any(picture.startswith(name) for picture in [*PICTURES, "clusters", "topics"])
+    }
     assert drawn == set(plots.__all__)
 
 

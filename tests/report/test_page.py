@@ -95,19 +95,20 @@ def test_every_cluster_and_topic_has_a_card_with_features(full_page, study):
     assert [card.attributes.get("data-topic") for card in cards[6:]] == ["0", "1", "2", "3"]
     sizes = np.bincount(study.model.labels_)
     assert all(str(size) in card.words for size, card in zip(sizes, cards, strict=False))
-    for topic, card in zip(study.model.components_, cards[6:], strict=True):
-        assert f" {study.model.feature_names_in_[topic.argmax()]} " in card.words
+    names = [*study.model.cluster_names_, *study.model.topic_names_]
+    assert all(f": {name} " in card.words for name, card in zip(names, cards, strict=True))
 
 
 @UNNAMED
-def test_every_cluster_shows_its_most_and_its_least_certain_row(full_page, study):
-    reasons = study.model.explain(study.X, labels=study.model.labels_, n_features=0)
-    margins = np.array([why.margin for why in reasons])
+def test_every_cluster_shows_its_name_and_its_most_typical_and_least_certain_rows(full_page, study):
+    table, clusters = study.model.rows_frame(study.X), study.model.clusters_frame(study.X, n_rows=1)
+    margins = table["margin"].to_numpy()
     groups = full_page.find("section", klass="group")
     assert len(groups) == 6
     for q, group in enumerate(groups):
         members = np.flatnonzero(study.model.labels_ == q)
-        for i in (members[margins[members].argmax()], members[margins[members].argmin()]):
+        assert f"Rows of cluster {q}: {clusters['name'][q]}" in group.words
+        for i in (clusters["representative_rows"][q][0], members[margins[members].argmin()]):
             assert f"letter {i} " in group.words
             assert f"the text of letter {i}" in group.words
 

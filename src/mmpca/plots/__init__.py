@@ -5,13 +5,22 @@ matplotlib: ``pip install "mmpca[plots]"``. docs/report.md shows an example of e
 """
 
 from mmpca.plots.evaluation import confusion, stability
-from mmpca.plots.model import bound_history, cluster_sizes, cluster_topics, topic_features, topic_space, topics
+from mmpca.plots.model import (
+    bound_history,
+    cluster_sizes,
+    cluster_topics,
+    clusters,
+    topic_features,
+    topic_space,
+    topics,
+)
 from mmpca.plots.selection import criterion_curves, criterion_heatmap, dendrogram
 
 __all__ = [
     "bound_history",
     "cluster_sizes",
     "cluster_topics",
+    "clusters",
     "confusion",
     "criterion_curves",
     "criterion_heatmap",

@@ -16,6 +16,7 @@ from mmpca.evaluation import Summary, summarize
 from mmpca.model import MMPCA
 from mmpca.model.dispersion import LARGE_INDEX, advice_on, in_counts
 from mmpca.model.inspection import inspect_counts
+from mmpca.model.results import FeatureMeasures, cluster_features, topic_features
 from mmpca.plots.selection import shortfall
 from mmpca.report.context import Context, Margins, representative_rows, searchable_rows
 from mmpca.report.formatting import clean, count, decimals, number, percent
@@ -103,6 +104,7 @@ class ClusterCard(NamedTuple):
     """One cluster."""
 
     number: int
+    name: str
     n_rows: int
     weight: float
     overdispersion: float
@@ -116,6 +118,7 @@ class TopicCard(NamedTuple):
     """One topic."""
 
     number: int
+    name: str
     weight: float
     coherence: float | None
     clusters: list[tuple[int, float]]  # that use it, and its share in each, largest first
@@ -132,40 +135,39 @@ class LabelTable(NamedTuple):
 
 def cluster_cards(context: Context, quality: Summary | None) -> list[ClusterCard]:
     """Return the clusters, with the features that distinguish each one."""
-    model, shown = context.model, in_counts(context.model)
-    overall = shown.overall
+    model, shares = context.model, in_counts(context.model).cluster_topics
     sizes = np.bincount(context.clusters, minlength=len(model.weights_))
     used = used_topics(model)
     return [
         ClusterCard(
             number=q,
+            name=clean(context.cluster_names[q]),
             n_rows=int(sizes[q]),
             weight=float(model.weights_[q]),
             overdispersion=float(model.cluster_overdispersion_[q]),
             certainty=None if quality is None else float(quality.certainty[q]),
-            shares=shown.cluster_topics[q].tolist(),
+            shares=shares[q].tolist(),
             topics=used[q],
-            # Ranked by p log(p / p_all), because lift alone would favor features that occur once.
-            features=_leading_features(context, profile, overall, profile * np.log(_lift(profile, overall))),
+            features=_leading_features(context, own),
         )
-        for q, profile in enumerate(shown.profiles)
+        for q, own in enumerate(cluster_features(model))
     ]
 
 
 def topic_cards(context: Context, quality: Summary | None) -> list[TopicCard]:
-    """Return the topics, with their most probable features."""
-    model, shown = context.model, in_counts(context.model)
-    shares, used = shown.cluster_topics, used_topics(model)
-    weights, overall = model.weights_ @ shares, shown.overall  # (K,), (V,)
+    """Return the topics, with the features that distinguish each one."""
+    model, shares = context.model, in_counts(context.model).cluster_topics
+    used, weights = used_topics(model), model.weights_ @ shares  # (K,)
     return [
         TopicCard(
             number=k,
+            name=clean(context.topic_names[k]),
             weight=float(weights[k]),
             coherence=None if quality is None else float(quality.npmi[k]),
             clusters=[(int(q), float(shares[q, k])) for q in np.argsort(-shares[:, k]) if k in used[q]],
-            features=_leading_features(context, topic, overall, topic),
+            features=_leading_features(context, own),
         )
-        for k, topic in enumerate(shown.topics)
+        for k, own in enumerate(topic_features(model))
     ]
 
 
@@ -191,19 +193,11 @@ def label_table(context: Context) -> LabelTable | None:
     return LabelTable(lines, float(adjusted_rand_score(codes, context.clusters)), len(names) - len(order))
 
 
-def _lift(profile: Array, overall: Array) -> Array:
-    """Return the lift of each feature, 1 for features that never occur; (V,)."""
-    lift: Array = np.divide(profile, overall, out=np.ones_like(profile), where=(overall > 0) & (profile > 0))
-    return lift
-
-
-def _leading_features(context: Context, profile: Array, overall: Array, score: Array) -> list[FeatureShare]:
-    """Return the features with the highest positive scores; profile, overall, score: (V,)."""
-    top = np.argsort(-score, kind="stable")[:N_FEATURES]
-    lift = _lift(profile, overall)
+def _leading_features(context: Context, own: FeatureMeasures) -> list[FeatureShare]:
+    """Return the most distinctive features."""
     return [
-        FeatureShare(clean(context.feature_name(v)), float(profile[v]), float(lift[v]))
-        for v in top[score[top] > 0].tolist()
+        FeatureShare(clean(context.feature_name(v)), float(own.share[v]), float(own.lift[v]))
+        for v in own.leading(N_FEATURES)
     ]
 
 

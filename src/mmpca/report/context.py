@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from mmpca.counts import as_counts
-from mmpca.model import MMPCA
+from mmpca.model import MMPCA, results
 from mmpca.model.explanation import Explanation
 from mmpca.report.formatting import TEXT_LENGTH, clean, percent
 
@@ -38,6 +38,8 @@ class Context(NamedTuple):
     labels: list[str] | None  # known class of each row
     texts: Sequence[object] | None
     row_names: Sequence[object] | None
+    cluster_names: Sequence[str]  # empty where there are neither names of features nor a given name
+    topic_names: Sequence[str]
 
     @property
     def n_rows(self) -> int:
@@ -94,7 +96,8 @@ def check_context(
                 f"{len(clusters):,} rows. Pass the entries in the order of the rows, and X if the rows are new."
             )
     known = None if labels is None else [str(label) for label in labels]
-    return Context(unnamed, feature_names, matrix, clusters, is_fitted_data, known, texts, row_names)
+    names = (results.shown_names(model, kind) for kind in ("cluster", "topic"))
+    return Context(unnamed, feature_names, matrix, clusters, is_fitted_data, known, texts, row_names, *names)
 
 
 # --- rows -------------------------------------------------------------------------------------------------------
@@ -160,15 +163,16 @@ def explain_rows(context: Context, indices: Sequence[int], kind: str) -> list[Ro
 
 
 def representative_rows(context: Context, margins: Margins) -> list[Row]:
-    """Return the most and the least certain rows of each cluster."""
+    """Return the most typical and the least certain rows of each cluster."""
+    assert context.X is not None
     n_each = max(1, min(MAX_PER_CLUSTER, MAX_EXPLAINED // (2 * len(context.model.weights_))))
     typical: list[int] = []
     borderline: list[int] = []
-    for q in range(len(context.model.weights_)):
-        members = np.flatnonzero(context.clusters == q)
-        order = members[np.argsort(-margins.margin[members], kind="stable")].tolist()
-        typical += order[:n_each]
-        borderline += order[n_each:][::-1][:n_each]
+    counts, own = as_counts(context.X, empty_rows="allow"), np.where(margins.margin >= 0, context.clusters, -1)
+    for q, leading in enumerate(results.typical_rows(context.model, counts, own, n_each)):
+        others = np.setdiff1d(np.flatnonzero(context.clusters == q), leading)
+        typical += leading
+        borderline += others[np.argsort(margins.margin[others], kind="stable")][:n_each].tolist()
     rows = explain_rows(context, typical, "typical") + explain_rows(context, borderline, "borderline")
     return sorted(rows, key=lambda row: row.cluster)  # stable, so typical rows stay before borderline ones
 
