@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mmpca import engine
 from mmpca.backend import LocalRows, RowBackend, Threads, column_totals, group_sums, one_blas_thread, open_threads
-from mmpca.counts import Counts, Units, as_counts, check_unmasked, in_units, transposition_hint
+from mmpca.counts import Counts, Units, as_counts, check_unmasked, in_memory, in_units, transposition_hint
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning, warn
 from mmpca.model import explanation, files, prediction
 from mmpca.model.checkpoints import Checkpoint
@@ -605,6 +605,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
 
     def _counts(self, X: Any, *, reset: bool) -> Counts:
         """Return X as counts, checked against the fitted features; when fitting, empty rows are an error."""
+        X = in_memory(X)
         check_unmasked(X)  # scikit-learn drops masks
         row_names = X.index if hasattr(X, "columns") and hasattr(X, "index") else None
         X = validate_data(
