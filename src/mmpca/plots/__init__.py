@@ -6,6 +6,7 @@ matplotlib: ``pip install "mmpca[plots]"``. docs/report.md shows an example of e
 
 from mmpca.plots.evaluation import confusion, stability
 from mmpca.plots.model import bound_history, cluster_sizes, cluster_topics, topic_features, topic_space, topics
+from mmpca.plots.rows import row_map
 from mmpca.plots.selection import criterion_curves, criterion_heatmap, dendrogram
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "criterion_curves",
     "criterion_heatmap",
     "dendrogram",
+    "row_map",
     "stability",
     "topic_features",
     "topic_space",

@@ -15,13 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 from mmpca.counts import as_counts
 from mmpca.model import MMPCA
 from mmpca.model.explanation import Explanation
-from mmpca.report.formatting import TEXT_LENGTH, clean, percent
+from mmpca.plots.rows import row_layout
+from mmpca.report.formatting import TEXT_LENGTH, clean
 
 N_EVIDENCE = 5  # features listed on each side
 MAX_EXPLAINED = 240  # rows on the page, which bounds its size for any number of clusters
 MAX_PER_CLUSTER = 5  # typical rows, and as many borderline ones
-MAX_SEARCHABLE = 5000
-SEARCH_NAME_LENGTH = 60
+MAX_SEARCHABLE = 20_000  # rows on the map and in the search box
+SEARCH_NAME_LENGTH = 40
+VERDICTS = ("clear", "likely", "borderline")
 BLOCK_SIZE = 2000
 
 
@@ -173,18 +175,26 @@ def representative_rows(context: Context, margins: Margins) -> list[Row]:
     return sorted(rows, key=lambda row: row.cluster)  # stable, so typical rows stay before borderline ones
 
 
-def searchable_rows(context: Context, margins: Margins | None, on_page: set[int]) -> list[list[Any]]:
-    """Return name, cluster, index and, if known, probability and verdict of the rows that the search box finds.
+def script_rows(context: Context, margins: Margins | None, on_page: set[int]) -> dict[str, Any]:
+    """Return the rows that the map shows and the search box finds, by column, for the script of the page.
 
-    They are evenly spaced, plus the rows shown on the page. Only the latter can be linked to; the index of the others
-    is -1.
+    They are evenly spaced, plus the rows shown on the page. Positions and probabilities are in thousandths.
     """
     evenly_spaced = np.linspace(0, context.n_rows - 1, min(context.n_rows, MAX_SEARCHABLE)).round().astype(int)
-    return [
-        [clean(context.row_name(i), SEARCH_NAME_LENGTH), int(context.clusters[i]), i if i in on_page else -1]
-        + ([] if margins is None else [percent(float(margins.probability[i])), margins.verdict[i]])
-        for i in sorted({*evenly_spaced.tolist(), *on_page})
-    ]
+    chosen = np.array(sorted({*evenly_spaced.tolist(), *on_page}), dtype=np.intp)
+    columns: dict[str, Any] = {"number": chosen.tolist(), "cluster": context.clusters[chosen].tolist()}
+    if context.row_names is not None:
+        columns["name"] = [clean(context.row_name(i), SEARCH_NAME_LENGTH) for i in chosen.tolist()]
+    if context.labels is not None:
+        names, codes = np.unique(np.array(context.labels, dtype=object), return_inverse=True)
+        columns["label"], columns["labels"] = codes[chosen].tolist(), [clean(name) for name in names]
+    if margins is not None:
+        assert context.X is not None
+        columns["probability"] = np.floor(1000 * margins.probability[chosen]).astype(int).tolist()
+        columns["verdict"] = [VERDICTS.index(margins.verdict[i]) for i in chosen.tolist()]
+        positions = row_layout(context.model.transform(context.X[chosen]), context.clusters[chosen])
+        columns["x"], columns["y"] = np.rint(1000 * positions.T).astype(int).tolist()
+    return columns
 
 
 def _explain(context: Context, indices: NDArray[np.intp], n_features: int) -> list[Explanation]:

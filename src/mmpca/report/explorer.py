@@ -29,7 +29,6 @@ logger = logging.getLogger("mmpca")
 LOOPBACK = "127.0.0.1"
 HTTP_PORT = 80  # browsers leave this port out of the Host header
 ROWS_PER_PAGE = 25
-VERDICTS = ("clear", "likely", "borderline")
 ORDERS = ("data", "surest", "least")
 _HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
