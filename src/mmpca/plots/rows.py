@@ -168,7 +168,7 @@ def row_map(
             ax.scatter(own[:, 0], own[:, 1], s=size, alpha=0.75, linewidths=0, color=color, marker=marker)
     else:
         points = ax.scatter(positions[:, 0], positions[:, 1], c=values, s=size, linewidths=0, cmap="viridis")
-        ax.get_figure().colorbar(points, ax=ax, shrink=0.8)
+        ax.figure.colorbar(points, ax=ax, shrink=0.8)
     frame = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "0.4", "linewidth": 0.8, "alpha": 0.85}
     for q in np.unique(groups):
         x, y = np.median(positions[groups == q], axis=0)

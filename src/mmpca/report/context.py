@@ -23,6 +23,7 @@ MAX_EXPLAINED = 240  # rows on the page, which bounds its size for any number of
 MAX_PER_CLUSTER = 5  # typical rows, and as many borderline ones
 MAX_SEARCHABLE = 20_000  # rows on the map and in the search box
 SEARCH_NAME_LENGTH = 40
+MAX_NAME_BYTES = 1_000_000  # of all names for the script of the page
 VERDICTS = ("clear", "likely", "borderline")
 BLOCK_SIZE = 2000
 
@@ -184,10 +185,14 @@ def script_rows(context: Context, margins: Margins | None, on_page: set[int]) ->
     chosen = np.array(sorted({*evenly_spaced.tolist(), *on_page}), dtype=np.intp)
     columns: dict[str, Any] = {"number": chosen.tolist(), "cluster": context.clusters[chosen].tolist()}
     if context.row_names is not None:
-        columns["name"] = [clean(context.row_name(i), SEARCH_NAME_LENGTH) for i in chosen.tolist()]
+        names = [clean(context.row_name(i), SEARCH_NAME_LENGTH) for i in chosen.tolist()]
+        n_bytes = sum(len(name.encode()) for name in names)
+        if n_bytes > MAX_NAME_BYTES:
+            names = [clean(name, SEARCH_NAME_LENGTH * MAX_NAME_BYTES // n_bytes) for name in names]
+        columns["name"] = names
     if context.labels is not None:
-        names, codes = np.unique(np.array(context.labels, dtype=object), return_inverse=True)
-        columns["label"], columns["labels"] = codes[chosen].tolist(), [clean(name) for name in names]
+        known, codes = np.unique(np.array(context.labels, dtype=object), return_inverse=True)
+        columns["label"], columns["labels"] = codes[chosen].tolist(), [clean(label) for label in known]
     if margins is not None:
         assert context.X is not None
         columns["probability"] = np.floor(1000 * margins.probability[chosen]).astype(int).tolist()

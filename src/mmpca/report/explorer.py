@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mmpca.model import MMPCA
 from mmpca.report.contents import heading, report_contents
-from mmpca.report.context import Context, Margins, Row, check_context, explain_rows, measure_margins
+from mmpca.report.context import VERDICTS, Context, Margins, Row, check_context, explain_rows, measure_margins
 from mmpca.report.page import make_environment, render
 from mmpca.selection import MMPCASearch
 

@@ -77,6 +77,7 @@
   }
 
   function showTip(event) {
+    if (event.target === canvas) return; // the map has its own tips
     const [part, text] = meaning(event.target) ?? [];
     tip.hidden = !part;
     if (!part) return;
@@ -96,7 +97,9 @@
   }
   if (tip) {
     for (const kind of ["mouseover", "focusin"]) document.addEventListener(kind, showTip);
-    for (const kind of ["scroll", "focusout"]) document.addEventListener(kind, () => { tip.hidden = true; });
+    document.addEventListener("focusout", () => { tip.hidden = true; });
+    // Moving the focus may scroll the page: the tip of the focused part follows it.
+    document.addEventListener("scroll", () => showTip({ target: document.activeElement }));
     document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
   }
 
@@ -169,7 +172,8 @@
     item.append(named(i), button);
     if (rows.verdict) item.append(certainty(i));
     if (rows.label) {
-      const label = document.createElement("bdi");
+      const label = document.createElement("span");
+      label.dir = "auto";
       label.textContent = rows.labels[rows.label[i]];
       item.append(label);
     }
