@@ -1,6 +1,8 @@
 """The page in a real browser, opened from the file."""
 
+import csv
 import io
+from xml.etree import ElementTree
 
 import numpy as np
 import pypdf
@@ -8,7 +10,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from mmpca import MMPCA
-from mmpca.report import write_report
+from mmpca.report import Report, write_report
 from mmpca.report.contents import used_topics
 
 WIDTHS = pytest.mark.parametrize("width", [1280, 400])
@@ -416,3 +418,49 @@ def test_a_cluster_is_compared_with_another_one(page, study):
     profiles = study.model.cluster_topics_ @ study.model.components_
     at = [study.model.feature_names_in_.tolist().index(name) for name in names]
     np.testing.assert_allclose(lifts, profiles[0, at] / profiles[1, at], rtol=1e-2)
+
+
+def test_the_view_is_in_the_address_and_can_be_shared(page, window, full_path):
+    page.click(".strips [data-pick='2']")
+    page.click("[data-color='label']")
+    page.run("const s = document.getElementById('relevance'); s.value = 0; s.dispatchEvent(new Event('input'))")
+    address, words = page.driver.current_url, page.shown("#clusters .card tbody th")
+    window.open(address)
+    assert window.visible("data-cluster", "#clusters .card") == ["2"]
+    assert window.shown("#clusters .card tbody th") == words
+    assert window.find("[data-color='label']")[0].get_attribute("aria-pressed") == "true"
+    page.click("#show-all")
+    assert "cluster=" not in page.driver.current_url
+    window.open(f"{full_path.as_uri()}#view&cluster=%22%5D&topic=99&color=%5C&relevance=x&compared=y")
+    assert window.messages() == []
+    assert len(window.shown("#clusters .card")) == 6
+
+
+def test_the_rows_of_the_map_are_exported_as_csv_and_svg(page, study):
+    page.run(
+        """window.saved = [];
+           URL.createObjectURL = (blob) => { blob.text().then((text) => window.saved.push(text)); return "#"; };"""
+    )
+    page.click("#map-csv")
+    page.click("#map-svg")
+    page.driver.execute_async_script("setTimeout(arguments[0], 200)")
+    table, picture = page.run("return window.saved")
+    lines = list(csv.DictReader(io.StringIO(table)))
+    assert [int(line["cluster"]) for line in lines] == study.model.labels_.tolist()
+    assert [line["name"] for line in lines] == [f"letter {i}" for i in range(120)]
+    assert [line["label"] for line in lines] == [f"class {label}" for label in study.labels]
+    assert len(ElementTree.fromstring(picture)) == 120
+
+
+def test_a_notebook_shows_the_page_in_a_frame(study, window, tmp_path):
+    report = Report(study.model, X=study.X, title='A "quoted" title')
+    notebook = tmp_path / "notebook.html"
+    notebook.write_text(f"<!doctype html><meta charset='utf-8'>{report._repr_html_()}", encoding="utf-8")
+    window.open(notebook)
+    assert window.messages() == []
+    window.driver.switch_to.frame(window.find("iframe")[0])
+    assert window.shown("h1") == ['A "quoted" title']
+    window.click(".strips [data-pick='2']")
+    assert window.visible("data-cluster", "#clusters .card") == ["2"]
+    window.driver.switch_to.default_content()
+    assert window.messages() == []

@@ -4,6 +4,31 @@
   const all = (selector) => [...document.querySelectorAll(selector)];
   const MAX_FOUND = 20;
 
+  // --- the view in the address, to be shared with it ---
+  const VIEW = "#view";
+  const view = new URLSearchParams(location.hash.startsWith(VIEW) ? location.hash.slice(VIEW.length) : "");
+
+  function remember(changes) {
+    for (const [name, value] of Object.entries(changes)) {
+      if (value === "") view.delete(name);
+      else view.set(name, value);
+    }
+    const text = view.toString();
+    if (text !== "" || location.hash.startsWith(VIEW)) history.replaceState(null, "", text === "" ? " " : `${VIEW}&${text}`);
+  }
+
+  function download(name, type, text) {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  }
+
+  // A spreadsheet would compute a cell that begins like a formula.
+  const cellText = (value) => `"${String(value).replace(/^(?=[=+@\t\r-])(?!-?[\d.]+$)/, "'").replaceAll('"', '""')}"`;
+  const csv = (lines) => lines.map((line) => line.map(cellText).join(",")).join("\r\n");
+
   // --- one cluster or one topic at a time ---
   const now = document.getElementById("now");
   const chosen = { cluster: "", topic: "" };
@@ -40,6 +65,7 @@
     }
     now.textContent = status();
     now.parentElement.hidden = now.textContent === "";
+    remember({ cluster, topic });
     draw();
   }
 
@@ -368,9 +394,28 @@
       button.addEventListener("click", () => {
         map.color = button.dataset.color;
         for (const other of all("[data-color]")) other.setAttribute("aria-pressed", String(other === button));
+        remember({ color: map.color === "cluster" ? "" : map.color });
         draw();
       });
     }
+    document.getElementById("map-csv").addEventListener("click", () => {
+      const columns = [["row", (i) => rows.number[i]], ["name", nameOf], ["cluster", (i) => rows.cluster[i]]];
+      columns.push(["cluster_name", (i) => data.names[rows.cluster[i]]]);
+      if (rows.label) columns.push(["label", (i) => rows.labels[rows.label[i]]]);
+      columns.push(["probability", (i) => rows.probability[i] / 1000], ["verdict", (i) => VERDICTS[rows.verdict[i]]]);
+      columns.push(["x", (i) => rows.x[i] / 1000], ["y", (i) => rows.y[i] / 1000]);
+      const shown = rows.number.map((_, i) => i).filter((i) => !map.picked || map.picked.has(i));
+      download("rows.csv", "text/csv", csv([columns.map(([head]) => head), ...shown.map((i) => columns.map(([, value]) => value(i)))]));
+    });
+    document.getElementById("map-svg").addEventListener("click", () => {
+      const escape = (text) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+      const points = rows.number.map((_, i) => {
+        const [x, y] = place(i);
+        return `<circle cx="${x.toFixed(1)}" cy="${y.toFixed(1)}" r="2" fill="${colorOf(i)}"><title>${escape(nameOf(i))}</title></circle>`;
+      });
+      const size = `width="${canvas.clientWidth}" height="${canvas.clientHeight}"`;
+      download("map.svg", "image/svg+xml", `<svg xmlns="http://www.w3.org/2000/svg" ${size}>${points.join("")}</svg>`);
+    });
     dark.addEventListener("change", draw);
     new ResizeObserver(draw).observe(canvas);
   }
@@ -413,7 +458,14 @@
     }
   }
 
-  if (slider) for (const part of [slider, compared]) part?.addEventListener("input", rank);
+  if (slider) {
+    for (const part of [slider, compared]) {
+      part?.addEventListener("input", () => {
+        remember({ relevance: slider.value, compared: compared?.value ?? "" });
+        rank();
+      });
+    }
+  }
 
   // --- on paper: the tables behind charts, and the evidence of the rows that the reader has opened ---
   let closed = [];
@@ -426,5 +478,16 @@
   });
 
   for (const part of all(".live")) part.hidden = false;
+  if (now && view.size) {
+    const { cluster = "", topic = "", color, relevance, compared: other } = Object.fromEntries(view);
+    if (slider && relevance !== undefined) {
+      slider.value = relevance;
+      if (compared && other !== undefined) compared.value = other;
+      rank();
+    }
+    if (color !== undefined) document.querySelector(`[data-color="${CSS.escape(color)}"]`)?.click();
+    if (cluster in data.topics) choose(cluster, "");
+    else if (document.querySelector(`[data-pick-topic="${CSS.escape(topic)}"]`)) choose("", topic);
+  }
   draw();
 })();
