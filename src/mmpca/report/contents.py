@@ -16,6 +16,7 @@ from mmpca.evaluation import Summary, summarize
 from mmpca.model import MMPCA
 from mmpca.model.dispersion import LARGE_INDEX, advice_on, in_counts
 from mmpca.model.inspection import inspect_counts
+from mmpca.model.results import cluster_features, topic_features
 from mmpca.plots.selection import shortfall
 from mmpca.report.context import VERDICTS, Context, Margins, representative_rows, script_rows
 from mmpca.report.formatting import clean, count, decimals, number, percent
@@ -25,7 +26,6 @@ from mmpca.selection.criteria import reason
 Array = NDArray[np.float64]
 
 N_FEATURES = 10
-N_NAMED = 3  # features in the name of a cluster
 N_LABELS = 2  # known labels in the strip of a cluster
 OWN_TOPIC = 0.8  # share of its largest topic from which a cluster is said to have a topic of its own
 N_WORDS, MAX_WORDS = 25, 1500  # features of each cluster that each ranking contributes, and of all clusters
@@ -112,7 +112,7 @@ class ClusterCard(NamedTuple):
     """One cluster."""
 
     number: int
-    name: str  # its three most distinctive features
+    name: str
     n_rows: int
     weight: float
     overdispersion: float
@@ -128,6 +128,7 @@ class TopicCard(NamedTuple):
     """One topic."""
 
     number: int
+    name: str
     weight: float
     coherence: float | None
     clusters: list[tuple[int, float]]  # that use it, and its share in each, largest first
@@ -149,15 +150,14 @@ def cluster_cards(context: Context, margins: Margins | None, quality: Summary | 
     sizes = np.bincount(context.clusters, minlength=len(model.weights_))
     used, known = used_topics(model), leading_labels(context)
     verdicts = None if margins is None else np.array(margins.verdict)
-    # Ranked by p log(p / p_all), because lift alone would favor features that occur once.
     leading = [
-        _leading_features(context, profile, overall, profile * np.log(_lift(profile, overall)))
-        for profile in shown.profiles
+        _features(context, found.leading(N_FEATURES), profile, overall)
+        for found, profile in zip(cluster_features(model), shown.profiles, strict=True)
     ]
     return [
         ClusterCard(
             number=q,
-            name=", ".join(feature.name for feature in features[:N_NAMED]) or "no distinctive feature",
+            name=context.cluster_names[q],
             n_rows=int(sizes[q]),
             weight=float(model.weights_[q]),
             overdispersion=float(model.cluster_overdispersion_[q]),
@@ -232,19 +232,20 @@ def script_words(context: Context) -> dict[str, Any]:
 
 
 def topic_cards(context: Context, quality: Summary | None) -> list[TopicCard]:
-    """Return the topics, with their most probable features."""
+    """Return the topics, with the features that distinguish each one."""
     model, shown = context.model, in_counts(context.model)
     shares, used = shown.cluster_topics, used_topics(model)
     weights, overall = model.weights_ @ shares, shown.overall  # (K,), (V,)
     return [
         TopicCard(
             number=k,
+            name=context.topic_names[k],
             weight=float(weights[k]),
             coherence=None if quality is None else float(quality.npmi[k]),
             clusters=[(int(q), float(shares[q, k])) for q in np.argsort(-shares[:, k]) if k in used[q]],
-            features=_leading_features(context, topic, overall, topic),
+            features=_features(context, found.leading(N_FEATURES), topic, overall),
         )
-        for k, topic in enumerate(shown.topics)
+        for k, (topic, found) in enumerate(zip(shown.topics, topic_features(model), strict=True))
     ]
 
 
@@ -276,14 +277,10 @@ def _lift(profile: Array, overall: Array) -> Array:
     return lift
 
 
-def _leading_features(context: Context, profile: Array, overall: Array, score: Array) -> list[FeatureShare]:
-    """Return the features with the highest positive scores; profile, overall, score: (V,)."""
-    top = np.argsort(-score, kind="stable")[:N_FEATURES]
+def _features(context: Context, features: list[int], profile: Array, overall: Array) -> list[FeatureShare]:
+    """Return some features of a cluster or topic; profile, overall: (V,)."""
     lift = _lift(profile, overall)
-    return [
-        FeatureShare(clean(context.feature_name(v)), float(profile[v]), float(lift[v]))
-        for v in top[score[top] > 0].tolist()
-    ]
+    return [FeatureShare(clean(context.feature_name(v)), float(profile[v]), float(lift[v])) for v in features]
 
 
 # --- summary and checks -----------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mmpca.counts import as_counts
 from mmpca.model import MMPCA
 from mmpca.model.explanation import Explanation
+from mmpca.model.results import group_names
 from mmpca.plots.rows import row_layout
 from mmpca.report.formatting import TEXT_LENGTH, clean
 
@@ -35,6 +36,8 @@ class Context(NamedTuple):
     # warning would change the warning filters of all threads of a server.
     model: MMPCA
     feature_names: Sequence[object] | NDArray[Any] | None
+    cluster_names: list[str]
+    topic_names: list[str]
     X: sparse.csr_array | None  # rows to show, (N, V)
     clusters: NDArray[np.integer[Any]]  # (N,); `labels_` for the fitted rows, predicted for others
     is_fitted_data: bool  # whether the rows are those that the model was fitted to
@@ -78,6 +81,7 @@ def check_context(
     feature_names = getattr(model, "feature_names_in_", None)
     if feature_names is not None:
         del unnamed.feature_names_in_
+    clusters_named, topics_named = ([clean(name) for name in group_names(model, kind)] for kind in ("cluster", "topic"))
     matrix, clusters, is_fitted_data = None, model.labels_, True
     if X is not None:
         with warnings.catch_warnings():
@@ -97,7 +101,18 @@ def check_context(
                 f"{len(clusters):,} rows. Pass the entries in the order of the rows, and X if the rows are new."
             )
     known = None if labels is None else [str(label) for label in labels]
-    return Context(unnamed, feature_names, matrix, clusters, is_fitted_data, known, texts, row_names)
+    return Context(
+        unnamed,
+        feature_names,
+        clusters_named,
+        topics_named,
+        matrix,
+        clusters,
+        is_fitted_data,
+        known,
+        texts,
+        row_names,
+    )
 
 
 # --- rows -------------------------------------------------------------------------------------------------------

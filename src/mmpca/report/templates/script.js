@@ -125,7 +125,10 @@
     for (const kind of ["mouseover", "focusin"]) document.addEventListener(kind, showTip);
     document.addEventListener("focusout", () => { tip.hidden = true; });
     // Moving the focus may scroll the page: the tip of the focused part follows it.
-    document.addEventListener("scroll", () => showTip({ target: document.activeElement }));
+    document.addEventListener("scroll", () => {
+      if (map.current >= 0) pointTo(map.current);
+      else showTip({ target: document.activeElement });
+    });
     document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
   }
 
