@@ -129,6 +129,18 @@ def texts(camera: Camera, folder: Path) -> None:
     model.feature_names_in_ = np.array(counter.get_feature_names_out(), dtype=object)
     given = {"labels": found.subjects, "texts": found.texts, "row_names": found.names, "title": "Passages of articles"}
     page = write_report(model, folder / "texts.html", X=X, **given)
+    camera.take("report-map", page.as_uri(), (1280, 900), script=_GO.replace("ID", "map"))
+    named = _named(X, model)
+    keep_figure("row_map", plots.row_map(model, named, clusters=model.labels_, names=model.cluster_names_).figure)
+    keep_figure("theta_heatmap", plots.theta_heatmap(model))
+    keep_figure("marker_dotplot", plots.marker_dotplot(model, named, clusters=model.labels_).figure)
+    keep_figure("relevance_bars", plots.relevance_bars(model, 0).figure)
+    composition = plots.label_composition(found.subjects, model.labels_, names=model.cluster_names_)
+    keep_figure("label_composition", composition.figure)
+    strips = plots.certainty_strips(model.predict_proba(named), model.labels_, names=model.cluster_names_)
+    keep_figure("certainty_strips", strips.figure)
+    path = model.merge_path()
+    keep_figure("clustree", plots.clustree([path.groups(n)[model.labels_] for n in range(1, 5)]).figure)
     camera.take("report-rows", page.as_uri(), (1280, 1000), script=_OPEN + _GO.replace("ID", "rows-0"))
     with Explorer(model, X=X, **given) as explorer:
         Thread(target=explorer.serve, daemon=True).start()
