@@ -257,7 +257,7 @@
     canvas.height = canvas.clientHeight * ratio;
     const pen = canvas.getContext("2d");
     pen.scale(ratio, ratio);
-    const size = rows.number.length > 4000 ? 2.2 : rows.number.length > 800 ? 3.4 : 5;
+    const size = rows.number.length > 4000 ? 3 : rows.number.length > 800 ? 4.5 : 7;
     const order = rows.number.map((_, i) => i).sort((a, b) => rows.verdict[b] - rows.verdict[a]);
     for (const i of order) {
       const isOut = chosen.cluster !== "" && String(rows.cluster[i]) !== chosen.cluster;
@@ -265,7 +265,9 @@
       pen.globalAlpha = (map.picked && !map.picked.has(i)) || isOut ? 0.08 : isUnsure ? 0.4 : 0.85;
       pen.fillStyle = colorOf(i);
       const [x, y] = place(i);
-      pen.fillRect(x - size / 2, y - size / 2, size, size);
+      pen.beginPath();
+      pen.arc(x, y, size / 2, 0, 2 * Math.PI);
+      pen.fill();
     }
     pen.globalAlpha = 1;
     drawNames(pen);
