@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
@@ -15,7 +16,16 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mmpca import engine
-from mmpca.backend import LocalRows, RowBackend, Threads, column_totals, group_sums, one_blas_thread, open_threads
+from mmpca.backend import (
+    LocalRows,
+    RowBackend,
+    Threads,
+    column_totals,
+    group_rows,
+    group_sums,
+    one_blas_thread,
+    open_threads,
+)
 from mmpca.counts import Counts, Units, as_counts, check_unmasked, in_memory, in_units, transposition_hint
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning, warn
 from mmpca.model import explanation, files, prediction
@@ -34,6 +44,7 @@ from mmpca.model.dispersion import (
     overdispersion,
 )
 from mmpca.model.inspection import warn_of_misread_columns
+from mmpca.model.results import ResultTables
 from mmpca.model.rules import SUM_TOLERANCE, check_fit_parameters
 from mmpca.model.starts import SAMPLED_ROWS, Outcome, Start, StartReport, best_of, plan_starts, search_from_starts
 from mmpca.monitor import Callback, Monitor, logger
@@ -49,7 +60,7 @@ CONCENTRATION_ROWS = 1000  # from which the concentration of topic shares is est
 # Attributes that not every fit has.
 OPTIONAL_ATTRIBUTES = (
     "feature_names_in_", "refit_components_", "refit_cluster_topics_", "refit_bound_", "variance_factors_",
-    "mean_profile_", "concentration_", "_unit_counts",
+    "mean_profile_", "concentration_", "_unit_counts", "_cluster_names", "_topic_names",
 )  # fmt: skip
 
 
@@ -75,7 +86,7 @@ class _Found(NamedTuple):
     bursts: Bursts | None = None
 
 
-class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """Cluster count data through a mixture of multinomial PCA.
 
     Rows of counts (documents x words, sites x species, cells x genes) fall into clusters. The clusters share topics,
@@ -139,6 +150,8 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         Share of the rows in each cluster (pi); with "vbem", of the soft assignments.
     cluster_counts_ : ndarray of shape (n_clusters, n_features)
         Sums of the rows of each cluster, in original counts.
+    cluster_row_counts_ : ndarray of int32, shape (n_clusters, n_features)
+        Number of rows of each cluster in which each feature occurs.
     components_ : ndarray of shape (n_topics, n_features)
         Topics (beta): those of the search, or of the soft assignments with "vbem". Features that never occur have
         probability zero, unless given `topics` say otherwise.
@@ -215,6 +228,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     labels_: NDArray[np.int32]
     weights_: Array
     cluster_counts_: Array
+    cluster_row_counts_: NDArray[np.int32]
     components_: Array
     cluster_topics_: Array
     cluster_topic_params_: Array
@@ -358,6 +372,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             found = self._search_in_units(backend, run, saved, bursts)
             best, rows = found.best, found.rows
             counts = backend.map_reduce(group_sums, every, best.labels, shared=(self.n_clusters,))  # (Q, V)
+            n_rows = backend.map_reduce(group_rows, every, best.labels, shared=(self.n_clusters,))  # (Q, V)
             sums = counts if rows is backend else rows.map_reduce(group_sums, every, best.labels, shared=(len(counts),))
             # Predictions: topics that the search has learned are smoothed for new rows.
             smoothing = 0.0
@@ -380,6 +395,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             self.__dict__.pop(name, None)  # of an earlier fit
         self.__dict__.update({**attributes, **refit})
         self.components_, self.cluster_topic_params_, self.cluster_counts_ = best.beta, best.gamma, counts
+        self.cluster_row_counts_ = n_rows.astype(np.int32)
         self.cluster_topics_, self.smoothing_ = best.gamma / best.gamma.sum(axis=1, keepdims=True), smoothing
         self.overdispersion_, self.cluster_overdispersion_ = dispersion
         self.dispersion_, self.stabilize_ = found.dispersion, found.stabilize
@@ -607,9 +623,15 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         """Return X as counts, checked against the fitted features; when fitting, empty rows are an error."""
         X = in_memory(X)
         check_unmasked(X)  # scikit-learn drops masks
+        check_not_texts(X)
         row_names = X.index if hasattr(X, "columns") and hasattr(X, "index") else None
+        checked = self
+        if not reset and sparse.issparse(X) and hasattr(self, "feature_names_in_"):
+            # A sparse matrix cannot have names, so scikit-learn's warning that it has none would be no help.
+            checked = copy.copy(self)
+            del checked.feature_names_in_
         X = validate_data(
-            self, X, reset=reset, accept_sparse=True, dtype=None, ensure_all_finite=False, ensure_min_samples=1
+            checked, X, reset=reset, accept_sparse=True, dtype=None, ensure_all_finite=False, ensure_min_samples=1
         )
         rows = as_counts(X, empty_rows="error" if reset else "allow")
         if reset:
@@ -887,6 +909,18 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         return tags
+
+
+def check_not_texts(X: Any) -> None:
+    """Raise ValueError if X is a text, or a list or column of texts."""
+    first = X
+    if isinstance(X, list | tuple) or len(getattr(X, "shape", ())) == 1:
+        first = next(iter(X), None)
+    if isinstance(first, str | bytes):
+        raise ValueError(
+            "X must be a matrix of counts, but it holds texts. mmpca.TextClusters counts the words of texts and "
+            "clusters them; mmpca.text.CountTexts only counts them."
+        )
 
 
 def check_topics(topics: Any, n_topics: int, totals: NDArray[Any]) -> Array:

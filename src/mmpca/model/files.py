@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mmpca.errors import ModelFileError
+from mmpca.model.results import given_names
 from mmpca.model.rules import RULES, SUM_TOLERANCE
 from mmpca.model.starts import StartReport
 from mmpca.parameters import Rule, check_parameters
@@ -33,7 +34,7 @@ from mmpca.store import ZIP_ERRORS, open_regular, parse_array, stored_members, w
 if TYPE_CHECKING:
     from mmpca.model.estimator import MMPCA
 
-FORMAT, SCHEMA = "mmpca model", 2
+FORMAT, SCHEMA = "mmpca model", 3
 MANIFEST = "manifest.json"
 PARAMETER_PREFIX = "parameter-"  # names of arrays that are parameters, not fitted attributes
 MAX_MANIFEST_BYTES = 64 * 2**20  # room for five million feature names
@@ -94,6 +95,7 @@ _OPTIONAL_ARRAYS = {
     "variance_factors_": _ArrayRule("<f8", "V", *_FACTORS),
     "mean_profile_": _ArrayRule("<f8", "V", *_SHARES),
     "concentration_": _ArrayRule("<f8", "Q", *_CONCENTRATIONS),
+    "cluster_row_counts_": _ArrayRule("<i4", "QV", *_SUMS),
     "_unit_counts": _ArrayRule("<f8", "QV", *_SUMS),
 }
 # Parameters that were arrays. They may have been replaced after the fit, so their sizes are independent.
@@ -109,6 +111,17 @@ def _is_number(value: Any) -> bool:
 
 def _is_list_of_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def _are_given_names(value: Any) -> bool:
+    """Return True for names of clusters and topics by number; `_restore` checks that the numbers exist."""
+    if not isinstance(value, dict) or value.keys() != {"clusters", "topics"}:
+        return False
+    return all(
+        isinstance(names, dict)
+        and all(re.fullmatch("[0-9]{1,9}", number) and isinstance(name, str) for number, name in names.items())
+        for names in value.values()
+    )
 
 
 def _are_versions(value: Any) -> bool:
@@ -128,6 +141,7 @@ _MANIFEST = {
     "fitted": Rule(lambda value: isinstance(value, dict), "an object"),
     "starts": Rule(lambda value: isinstance(value, list) and len(value) > 0, "a list with an entry for each start"),
     "feature_names": Rule(lambda value: value is None or _is_list_of_names(value), "null or a list of names"),
+    "names": Rule(_are_given_names, "names of clusters and topics by number"),
     "output": Rule(
         lambda value: value in (None, "default", "pandas", "polars"), 'null, "default", "pandas" or "polars"'
     ),
@@ -213,6 +227,10 @@ def save(model: MMPCA, path: str | os.PathLike[str], *, text: Mapping[str, Any] 
         "fitted": {name: _as_json(attributes.get(name)) for name in _FITTED},
         "starts": [{key: _as_json(value) for key, value in start._asdict().items()} for start in model.starts_],
         "feature_names": None if names is None else [str(name) for name in names],
+        "names": {
+            f"{kind}s": {str(number): name for number, name in given_names(model, kind).items()}
+            for kind in ("cluster", "topic")
+        },
         "output": attributes.get("_sklearn_output_config", {}).get("transform"),
         "text": None if text is None else dict(text),
     }
@@ -346,7 +364,9 @@ def _upgrade(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arrays]:
         refit = {f"refit_{name}": arrays[name] for name in ("components_", "cluster_topics_") if name in arrays}
         if isinstance(manifest.get("fitted"), dict):
             manifest["fitted"]["smoothing_"] = 0.0
-        manifest, arrays = manifest | {"schema": 2}, arrays | refit
+        arrays = arrays | refit
+    if manifest["schema"] < 3:
+        manifest = manifest | {"schema": 3, "names": {"clusters": {}, "topics": {}}}
     if isinstance(manifest.get("parameters"), dict):
         manifest["parameters"].setdefault("dispersion", "multinomial")
     return manifest, arrays
@@ -391,6 +411,10 @@ def _restore(manifest: Manifest, arrays: Arrays) -> MMPCA:
         fitted["feature_names_in_"] = np.array(names, dtype=object)
     for name, value in fitted.items():
         setattr(model, name, value)
+    try:
+        model.rename(*({int(number): name for number, name in names.items()} for names in manifest["names"].values()))
+    except ValueError as error:
+        raise ModelFileError(f"Invalid name: {error}") from error
     if manifest["output"] is not None:
         model.set_output(transform=manifest["output"])
     return model
