@@ -373,6 +373,16 @@ def feature_columns(model: MMPCA, n_features: int | None) -> Columns:
     return {name: [line[at] for line in lines] for at, name in enumerate(columns)}
 
 
+def row_tables(model: MMPCA, X: Any, row_names: Any = None, n_rows: int = 3) -> tuple[Columns, list[list[Any]]]:
+    """Return the table of rows, and the names of the most typical rows of each cluster."""
+    counts = model._counts(X, reset=False)
+    names, found = row_names_of(X, row_names, counts.n_rows), score_rows(model, counts, model._joint(X))
+    # A row that another cluster explains better is not typical of its own.
+    clusters = np.where(found.margin >= 0, found.clusters, -1)
+    typical = [[names[i] for i in rows] for rows in typical_rows(model, counts, clusters, n_rows)]
+    return row_columns(model, found, names), typical
+
+
 class ResultTables:
     """The names and tables of a fitted MMPCA; see :class:`mmpca.MMPCA`."""
 
@@ -514,13 +524,8 @@ class ResultTables:
         [['ham', 2, ['ham'], ['b']], ['sun', 2, ['sun'], ['d']]]
         """
         check_is_fitted(self)
-        model, representatives = self._model, None
-        if X is not None:
-            counts = model._counts(X, reset=False)
-            names, found = row_names_of(X, row_names, counts.n_rows), score_rows(model, counts, model._joint(X))
-            # A row that another cluster explains better is not typical of its own.
-            clusters = np.where(found.margin >= 0, found.clusters, -1)
-            representatives = [[names[i] for i in rows] for rows in typical_rows(model, counts, clusters, n_rows)]
+        model = self._model
+        representatives = None if X is None else row_tables(model, X, row_names, n_rows)[1]
         return as_frame(cluster_columns(model, representatives, stability, n_features), backend)
 
     def rows_frame(
@@ -553,10 +558,7 @@ class ResultTables:
         (['a', 'b', 'c', 'd'], True)
         """
         check_is_fitted(self)
-        model = self._model
-        counts = model._counts(X, reset=False)
-        found = score_rows(model, counts, model._joint(X))
-        return as_frame(row_columns(model, found, row_names_of(X, row_names, counts.n_rows)), backend)
+        return as_frame(row_tables(self._model, X, row_names)[0], backend)
 
     def topics_frame(self, *, n_features: int = 10, backend: str = "pandas") -> Any:
         """Return a table of the topics.
