@@ -211,9 +211,9 @@ def test_a_file_without_its_factors_is_an_error(fits, tmp_path):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_the_page_shows_the_probabilities_of_predict_proba(rows, fits, name):
+def test_the_page_shows_the_probabilities_of_fitted_rows_without_themselves(rows, fits, name):
     X, model = rows[0], fits[name]
-    own = model.predict_proba(X)[np.arange(len(X)), model.labels_]
+    own = model.leave_one_out_proba(X)[np.arange(len(X)), model.labels_]
     context = check_context(model, X)
     shown = explain_rows(context, list(range(len(X) - 1)), "found")
     np.testing.assert_allclose([row.why.probability for row in shown], own[:-1], rtol=1e-9, atol=1e-12)

@@ -139,6 +139,7 @@ _FITTED = {
     "icl_": _NUMBER,
     "refit_bound_": Rule(lambda value: value is None or _is_number(value), "null or a finite number"),
     "smoothing_": Rule(lambda value: _is_number(value) and value >= 0, "a number of at least 0"),
+    "temperature_": Rule(lambda value: _is_number(value) and value > 0, "a positive number"),
     "n_epochs_": _COUNT,
     "converged_": _BOOLEAN,
     "n_features_in_": _COUNT,
@@ -196,7 +197,9 @@ def save(model: MMPCA, path: str | os.PathLike[str], *, text: Mapping[str, Any] 
         raise TypeError(
             f"Only MMPCA models can be saved, got the subclass {type(model).__name__}. Use pickle for subclasses."
         )
-    parameters, attributes = model.get_params(deep=False), vars(model)
+    parameters, attributes = model.get_params(deep=False), dict(vars(model), temperature_=model.temperature_)
+    if "concentration_" in attributes:  # common to all clusters; files could hold one for each
+        attributes["concentration_"] = np.full(len(model.weights_), model.concentration_)
     # These are the values of the fit, even if a parameter has been changed since.
     parameters |= {"n_clusters": len(model.weights_), "n_topics": len(model.components_)}
     parameters |= {
@@ -349,6 +352,9 @@ def _upgrade(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arrays]:
         manifest, arrays = manifest | {"schema": 2}, arrays | refit
     if isinstance(manifest.get("parameters"), dict):
         manifest["parameters"].setdefault("dispersion", "multinomial")
+        manifest["parameters"].setdefault("temperature", 1.0)
+    if isinstance(manifest.get("fitted"), dict):
+        manifest["fitted"].setdefault("temperature_", 1.0)  # older files have the probabilities of the published model
     return manifest, arrays
 
 
@@ -384,6 +390,8 @@ def _restore(manifest: Manifest, arrays: Arrays) -> MMPCA:
     }  # fmt: skip
     if model.dispersion == "auto" or any((name in fitted) != holds for name, holds in is_expected.items()):
         raise ModelFileError(f"dispersion does not fit the arrays: it is {_shown(model.dispersion)}.")
+    if "concentration_" in fitted:
+        fitted["concentration_"] = float(fitted["concentration_"][0])
     fitted["starts_"] = [StartReport(**_restore_numbers(start, _START, "a start")) for start in manifest["starts"]]
     if (names := manifest["feature_names"]) is not None:
         if len(names) != sizes["V"]:
