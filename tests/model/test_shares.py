@@ -84,6 +84,12 @@ def test_a_fitted_row_is_judged_without_itself(X, model):
     assert (fitted[at, own] < new[at, own]).any()
 
 
+def test_drawn_rows_vary_in_their_topic_shares(model):
+    drawn, labels = model.sample(2000, lengths=80, random_state=0)
+    again = MMPCA(3, 3, topics=model.components_, start=labels, max_epochs=0, dispersion="shares").fit(drawn)
+    assert again.concentration_ == pytest.approx(model.concentration_, rel=0.25)
+
+
 def test_predictions_do_not_depend_on_the_number_of_jobs(X, model):
     other = MMPCA(3, 3, dispersion="shares", n_init=2, random_state=0, n_jobs=2).fit(X)
     assert other.concentration_ == model.concentration_

@@ -27,6 +27,7 @@ from mmpca.model.dispersion import (
     advice_on,
     burstiness,
     draw_bursts,
+    draw_shares,
     feature_halves,
     in_counts,
     is_decided,
@@ -74,6 +75,7 @@ class _Found(NamedTuple):
     dispersion: str
     stabilize: str | None = None
     bursts: Bursts | None = None
+    is_complete: bool = True  # not if it was interrupted before factors and clusters had settled
 
 
 class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -401,6 +403,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         if sums is not counts:
             self._unit_counts = sums
         self._set_search_results(best, found.outcomes)
+        self.converged_ = self.converged_ and found.is_complete
         # How sure to be of clusters: estimated from some of the rows, once probabilities are asked for.
         if isinstance(self.temperature, str):
             some = np.linspace(0, rows.n_rows - 1, n_sampled(rows.n_rows, len(counts))).astype(int)
@@ -469,7 +472,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
                 break
             labels, n_clusters = found.best.labels, self.n_clusters
         assert found is not None
-        return found
+        return found._replace(is_complete=not run.monitor.is_stopped)
 
     def _search(self, rows: RowBackend, run: _Run, saved: Checkpoint | None = None) -> tuple[Outcome, list[Outcome]]:
         """Learn topics, then find the labels that maximize the bound under them; return the best search and all."""
@@ -818,7 +821,9 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         Returns
         -------
         X : csr_array of shape (n_samples, n_features)
-            Counts, in bursts with ``dispersion="polya"``; square roots of counts for a model with ``stabilize="sqrt"``.
+            Counts; square roots of counts for a model with ``stabilize="sqrt"``. With ``dispersion="shares"``, rows
+            have topic shares of their own. With ``"polya"``, features come in bursts; their variance factors include
+            the variation of topic shares.
         y : ndarray of shape (n_samples,)
             Cluster of each row.
         """
@@ -830,10 +835,18 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             rng, profiles = check_random_state(random_state), in_counts(self).profiles
             mixture: dict[str, Any] = {"topics": profiles, "cluster_topics": np.eye(len(profiles))}
             drawn = simulate_mmpca(n_samples, **mixture, weights=self.weights_, lengths=lengths, random_state=rng)
-            return draw_bursts(drawn.X, profiles[drawn.labels], self.variance_factors_, rng), drawn.labels
+            totals = np.asarray(drawn.X.sum(axis=1), dtype=np.int64)
+            return draw_bursts(totals, drawn.labels, profiles, self.variance_factors_, rng), drawn.labels
         mixture = {"topics": self.components_, "cluster_topics": self.cluster_topics_}
+        concentration = getattr(self, "concentration_", np.inf)
+        if np.isfinite(concentration):
+            random_state = check_random_state(random_state)
         drawn = simulate_mmpca(n_samples, **mixture, weights=self.weights_, lengths=lengths, random_state=random_state)
-        return drawn.X, drawn.labels
+        if np.isinf(concentration):
+            return drawn.X, drawn.labels
+        rng = check_random_state(random_state)
+        totals = np.asarray(drawn.X.sum(axis=1), dtype=np.int64)
+        return draw_shares(totals, drawn.labels, **mixture, concentration=concentration, rng=rng), drawn.labels
 
     def explain(
         self,
