@@ -627,6 +627,7 @@ BAD_PARAMETERS = {
     "n_init": [0, "Auto", None],
     "algorithm": ["GREEDY", None],
     "dispersion": ["dirichlet", None],
+    "temperature": ["Auto", 0, None],
     "stabilize": ["log", True],
     "max_epochs": [-1, np.inf],
     "tol": [-1, None],

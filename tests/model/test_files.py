@@ -61,8 +61,10 @@ def test_every_parameter_and_every_fitted_attribute_survives(models, path):
         model.save(path)
         loaded = mmpca.load(path)
         assert vars(loaded).keys() == vars(model).keys()
+        assert loaded.temperature_ == model.temperature_
         for name, value in vars(model).items():
-            np.testing.assert_array_equal(getattr(loaded, name), value, err_msg=f"{kind}: {name}")
+            if name != "_temperature":  # estimated when it is first needed
+                np.testing.assert_array_equal(getattr(loaded, name), value, err_msg=f"{kind}: {name}")
             if name.endswith("_"):
                 assert type(getattr(loaded, name)) is type(value), name
                 assert np.asarray(getattr(loaded, name)).dtype == np.asarray(value).dtype, name

@@ -81,7 +81,7 @@ def test_features_with_zero_probability_are_not_drawn(model):
 
 def test_distinctive_features_are_those_of_the_tables(model):
     assert names(plots.topic_features(model, 0).yaxis) == [r"\$5 or \$6", "a" * 23 + "…"]
-    figure = plots.clusters(model)
+    figure = plots.distinctive_features(model)
     assert [names(ax.yaxis) for ax in figure.axes] == [[r"\$5 or \$6"], ["rare"]]
     np.testing.assert_allclose([bar.get_width() for bar in figure.axes[1].patches], [16.0])
     assert [ax.get_title(loc="left") for ax in figure.axes] == ["cluster 0\n3 rows", "cluster 1\n1 row"]
@@ -93,7 +93,7 @@ def test_names_of_clusters_and_topics_are_shown(model):
     assert names(heat.yaxis)[1] == "1: rugby"
     assert names(heat.xaxis)[0] == r"0: \$ and \$"
     assert names(plots.cluster_sizes(model).yaxis)[1] == "1: rugby"
-    assert plots.clusters(model).axes[1].get_title(loc="left") == "cluster 1: rugby\n1 row"
+    assert plots.distinctive_features(model).axes[1].get_title(loc="left") == "cluster 1: rugby\n1 row"
     assert plots.topics(model).axes[0].get_title(loc="left") == r"topic 0: \$ and \$"
     del model.feature_names_in_
     assert names(plots.cluster_sizes(model).yaxis) == ["0", "1: rugby"]  # numbers of features are no names

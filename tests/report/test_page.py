@@ -41,6 +41,8 @@ def test_the_page_has_its_landmarks_and_sections_in_order(full_page):
     sections = [element for element in full_page.find("section") if element.around[-1] == "main"]
     assert [element.attributes["id"] for element in sections] == [
         "overview",
+        "map",
+        "recipes",
         "clusters",
         "topics",
         "rows",
@@ -95,20 +97,19 @@ def test_every_cluster_and_topic_has_a_card_with_features(full_page, study):
     assert [card.attributes.get("data-topic") for card in cards[6:]] == ["0", "1", "2", "3"]
     sizes = np.bincount(study.model.labels_)
     assert all(str(size) in card.words for size, card in zip(sizes, cards, strict=False))
-    names = [*study.model.cluster_names_, *study.model.topic_names_]
-    assert all(f": {name} " in card.words for name, card in zip(names, cards, strict=True))
+    for topic, card in zip(study.model.components_, cards[6:], strict=True):
+        assert f" {study.model.feature_names_in_[topic.argmax()]} " in card.words
 
 
 @UNNAMED
-def test_every_cluster_shows_its_name_and_its_most_typical_and_least_certain_rows(full_page, study):
-    table, clusters = study.model.rows_frame(study.X), study.model.clusters_frame(study.X, n_rows=1)
-    margins = table["margin"].to_numpy()
+def test_every_cluster_shows_its_most_typical_and_its_least_certain_row(full_page, study):
+    margins = study.model.rows_frame(study.X)["margin"].to_numpy()
+    typical = [rows[0] for rows in study.model.clusters_frame(study.X, n_rows=1)["representative_rows"]]
     groups = full_page.find("section", klass="group")
     assert len(groups) == 6
     for q, group in enumerate(groups):
         members = np.flatnonzero(study.model.labels_ == q)
-        assert f"Rows of cluster {q}: {clusters['name'][q]}" in group.words
-        for i in (clusters["representative_rows"][q][0], members[margins[members].argmin()]):
+        for i in (typical[q], members[margins[members].argmin()]):
             assert f"letter {i} " in group.words
             assert f"the text of letter {i}" in group.words
 
@@ -146,7 +147,9 @@ def test_starts_history_parameters_and_versions_are_listed(full_page, study):
 
 def test_the_script_knows_every_row_and_the_topics_of_each_cluster(full_page, study):
     data = data_of(full_page)
-    assert [row[:2] for row in data["rows"]] == [[f"letter {i}", int(q)] for i, q in enumerate(study.model.labels_)]
+    assert data["rows"]["name"] == [f"letter {i}" for i in range(120)]
+    assert data["rows"]["cluster"] == study.model.labels_.tolist()
+    assert [data["rows"]["labels"][c] for c in data["rows"]["label"]] == [f"class {label}" for label in study.labels]
     for q, topics in data["topics"].items():
         assert topics[0] == study.model.cluster_topics_[int(q)].argmax()
 
@@ -160,7 +163,8 @@ def test_without_data_the_page_has_no_rows_and_no_labels(bare_page):
     assert bare_page.find(id="labels") == []
     assert bare_page.find(id="choice") == []
     assert bare_page.find("section", klass="group") == []
-    assert len(data_of(bare_page)["rows"]) == 120
+    assert len(data_of(bare_page)["rows"]["number"]) == 120
+    assert bare_page.find(id="map") == []
 
 
 @UNNAMED
@@ -170,7 +174,7 @@ def test_clusters_of_new_rows_are_predicted_and_the_summary_says_so(study, read_
     assert len(new["summary"]) == len(fitted["summary"]) + 1
     assert all(card.certainty is not None for card in fitted["clusters"])
     assert all(card.certainty is None for card in new["clusters"])  # says nothing about the fit
-    assert [row[1] for row in data_of(page)["rows"]] == study.model.predict(study.X[-10:]).tolist()
+    assert data_of(page)["rows"]["cluster"] == study.model.predict(study.X[-10:]).tolist()
 
 
 @pytest.mark.parametrize("parameters", [{"n_clusters": 1, "n_topics": 1}, {"algorithm": "vbem"}, {"max_epochs": 0}])
@@ -217,7 +221,7 @@ def test_a_single_feature_has_a_page_without_coherence():
 
 def test_a_page_about_many_rows_is_small_and_says_that_rows_are_left_out(read_page, tmp_path):
     rng = np.random.default_rng(0)
-    n_rows, n_features, n_clusters, n_topics = 6_000, 500, 20, 30
+    n_rows, n_features, n_clusters, n_topics = 21_000, 500, 20, 30
     X = rng.poisson(0.02, (n_rows, n_features))
     X[:, 0] += 1
     topics = rng.dirichlet(np.full(n_features, 0.1), n_topics)
@@ -229,8 +233,8 @@ def test_a_page_about_many_rows_is_small_and_says_that_rows_are_left_out(read_pa
     )
     assert path.stat().st_size < 3_000_000
     page = read_page(path)
-    assert MAX_SEARCHABLE <= len(data_of(page)["rows"]) < MAX_SEARCHABLE + 250
-    assert "6,000" in page.part("sampled").words
+    assert MAX_SEARCHABLE <= len(data_of(page)["rows"]["number"]) < MAX_SEARCHABLE + 250
+    assert "21,000" in page.part("sampled").words
 
 
 @pytest.mark.parametrize(

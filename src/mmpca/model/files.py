@@ -153,9 +153,12 @@ _FITTED = {
     "icl_": _NUMBER,
     "refit_bound_": Rule(lambda value: value is None or _is_number(value), "null or a finite number"),
     "smoothing_": Rule(lambda value: _is_number(value) and value >= 0, "a number of at least 0"),
+    "temperature_": Rule(lambda value: _is_number(value) and value > 0, "a positive number"),
     "n_epochs_": _COUNT,
     "converged_": _BOOLEAN,
     "n_features_in_": _COUNT,
+    "dispersion_": RULES["dispersion"],
+    "stabilize_": RULES["stabilize"],
     "overdispersion_": Rule(
         lambda value: value is None or (_is_number(value) and value >= 0), "null or a number of at least 0"
     ),
@@ -210,12 +213,14 @@ def save(model: MMPCA, path: str | os.PathLike[str], *, text: Mapping[str, Any] 
         raise TypeError(
             f"Only MMPCA models can be saved, got the subclass {type(model).__name__}. Use pickle for subclasses."
         )
-    parameters, attributes = model.get_params(deep=False), vars(model)
+    parameters, attributes = model.get_params(deep=False), dict(vars(model), temperature_=model.temperature_)
+    if "concentration_" in attributes:  # common to all clusters; files could hold one for each
+        attributes["concentration_"] = np.full(len(model.weights_), model.concentration_)
     # These are the values of the fit, even if a parameter has been changed since.
     parameters |= {"n_clusters": len(model.weights_), "n_topics": len(model.components_)}
-    parameters |= {
-        "topic_prior": model.topic_prior_, "dispersion": model.dispersion_, "stabilize": model.stabilize_
-    }  # fmt: skip
+    parameters["topic_prior"] = model.topic_prior_
+    if model.dispersion != "auto":
+        parameters |= {"dispersion": model.dispersion_, "stabilize": model.stabilize_}
     check_parameters(parameters, RULES)
     names = attributes.get("feature_names_in_")
     manifest = {
@@ -369,6 +374,12 @@ def _upgrade(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arrays]:
         manifest = manifest | {"schema": 3, "names": {"clusters": {}, "topics": {}}}
     if isinstance(manifest.get("parameters"), dict):
         manifest["parameters"].setdefault("dispersion", "multinomial")
+        manifest["parameters"].setdefault("temperature", 1.0)
+        if isinstance(manifest.get("fitted"), dict):
+            # Older files have the probabilities of the published model.
+            manifest["fitted"].setdefault("temperature_", 1.0)
+            for name in ("dispersion", "stabilize"):
+                manifest["fitted"].setdefault(f"{name}_", manifest["parameters"].get(name))
     return manifest, arrays
 
 
@@ -398,12 +409,14 @@ def _restore(manifest: Manifest, arrays: Arrays) -> MMPCA:
             raise ModelFileError(
                 f"{name} does not fit the arrays: they have {sizes[letter]} entries, expected {found}."
             )
-    fitted |= {"topic_prior_": float(model.topic_prior), "stabilize_": model.stabilize, "dispersion_": model.dispersion}
-    is_expected = {
-        "variance_factors_": model.dispersion == "polya", "concentration_": model.dispersion in ("shares", "polya"),
-    }  # fmt: skip
-    if model.dispersion == "auto" or any((name in fitted) != holds for name, holds in is_expected.items()):
-        raise ModelFileError(f"dispersion does not fit the arrays: it is {_shown(model.dispersion)}.")
+    fitted["topic_prior_"], kind = float(model.topic_prior), fitted["dispersion_"]
+    fitted["stabilize_"] = manifest["fitted"]["stabilize_"]  # null is None here
+    is_expected = {"variance_factors_": kind == "polya", "concentration_": kind in ("shares", "polya")}
+    is_expected |= {"mean_profile_": kind == "polya"}
+    if kind == "auto" or any((name in fitted) != holds for name, holds in is_expected.items()):
+        raise ModelFileError(f"dispersion_ does not fit the arrays: it is {_shown(kind)}.")
+    if "concentration_" in fitted:
+        fitted["concentration_"] = float(fitted["concentration_"][0])
     fitted["starts_"] = [StartReport(**_restore_numbers(start, _START, "a start")) for start in manifest["starts"]]
     if (names := manifest["feature_names"]) is not None:
         if len(names) != sizes["V"]:

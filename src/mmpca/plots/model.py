@@ -155,7 +155,7 @@ def bound_history(model: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def clusters(model: Any, *, n_features: int = 8, figure: Figure | None = None) -> Figure:
+def distinctive_features(model: Any, *, n_features: int = 8, figure: Figure | None = None) -> Figure:
     r"""Draw the most distinctive features of every cluster, one panel per cluster.
 
     Parameters
@@ -177,7 +177,7 @@ def clusters(model: Any, *, n_features: int = 8, figure: Figure | None = None) -
     --------
     >>> from mmpca import MMPCA, plots
     >>> model = MMPCA(2, 2, n_init=1, random_state=0).fit([[5, 1, 0], [6, 0, 0], [0, 2, 7], [1, 1, 9]])
-    >>> [ax.get_title(loc="left") for ax in plots.clusters(model.rename({1: "rugby"})).axes]
+    >>> [ax.get_title(loc="left") for ax in plots.distinctive_features(model.rename({1: "rugby"})).axes]
     ['cluster 0\n2 rows', 'cluster 1: rugby\n2 rows']
     """
     sizes = np.bincount(model.labels_, minlength=len(model.weights_)).tolist()

@@ -16,9 +16,9 @@ from mmpca.evaluation import Summary, summarize
 from mmpca.model import MMPCA
 from mmpca.model.dispersion import LARGE_INDEX, advice_on, in_counts
 from mmpca.model.inspection import inspect_counts
-from mmpca.model.results import FeatureMeasures, cluster_features, topic_features
+from mmpca.model.results import cluster_features, topic_features
 from mmpca.plots.selection import shortfall
-from mmpca.report.context import Context, Margins, representative_rows, searchable_rows
+from mmpca.report.context import VERDICTS, Context, Margins, representative_rows, script_rows
 from mmpca.report.formatting import clean, count, decimals, number, percent
 from mmpca.selection import MMPCASearch
 from mmpca.selection.criteria import reason
@@ -26,6 +26,10 @@ from mmpca.selection.criteria import reason
 Array = NDArray[np.float64]
 
 N_FEATURES = 10
+N_LABELS = 2  # known labels in the strip of a cluster
+OWN_TOPIC = 0.8  # share of its largest topic from which a cluster is said to have a topic of its own
+N_WORDS, MAX_WORDS = 25, 1500  # features of each cluster that each ranking contributes, and of all clusters
+MAX_COMPARED = 40  # clusters up to which any two can be compared
 MIN_SHARE = 0.1  # a cluster uses a topic if its share is at least this large, and at least as large as in all rows
 MAX_LABELS = 60
 
@@ -60,7 +64,7 @@ def report_contents(
     quality = summarize(model, context.X) if has_quality else None
     rows = [] if margins is None else representative_rows(context, margins)
     choice, labels = describe_choice(search), label_table(context)
-    clusters = cluster_cards(context, quality)
+    clusters = cluster_cards(context, margins, quality)
     on_page = {row.number for row in rows}
     return {
         "title": heading(title),
@@ -77,9 +81,13 @@ def report_contents(
         "curve": bound_curve(model),
         "choice": choice,
         **provenance(model),
+        "own_topics": has_own_topics(clusters),
         "data": {
-            "rows": [] if served else searchable_rows(context, margins, on_page),
+            "rows": script_rows(context, margins, on_page),
+            "onPage": sorted(on_page),
             "topics": {cluster.number: cluster.topics for cluster in clusters},
+            "names": [cluster.name for cluster in clusters],
+            "words": script_words(context),
         },
     }
 
@@ -108,6 +116,8 @@ class ClusterCard(NamedTuple):
     n_rows: int
     weight: float
     overdispersion: float
+    verdicts: dict[str, float] | None  # share of its rows with each verdict
+    labels: list[tuple[str, float]]  # most frequent known labels of its rows, with their share
     certainty: float | None  # mean probability of its rows
     shares: list[float]  # of each topic
     topics: list[int]  # that it uses, largest share first
@@ -133,41 +143,109 @@ class LabelTable(NamedTuple):
     n_left_out: int
 
 
-def cluster_cards(context: Context, quality: Summary | None) -> list[ClusterCard]:
+def cluster_cards(context: Context, margins: Margins | None, quality: Summary | None) -> list[ClusterCard]:
     """Return the clusters, with the features that distinguish each one."""
-    model, shares = context.model, in_counts(context.model).cluster_topics
+    model, shown = context.model, in_counts(context.model)
+    overall = shown.overall
     sizes = np.bincount(context.clusters, minlength=len(model.weights_))
-    used = used_topics(model)
+    used, known = used_topics(model), leading_labels(context)
+    verdicts = None if margins is None else np.array(margins.verdict)
+    leading = [
+        _features(context, found.leading(N_FEATURES), profile, overall)
+        for found, profile in zip(cluster_features(model), shown.profiles, strict=True)
+    ]
     return [
         ClusterCard(
             number=q,
-            name=clean(context.cluster_names[q]),
+            name=context.cluster_names[q],
             n_rows=int(sizes[q]),
             weight=float(model.weights_[q]),
             overdispersion=float(model.cluster_overdispersion_[q]),
+            verdicts=None
+            if verdicts is None or sizes[q] == 0
+            else {name: float(np.mean(verdicts[context.clusters == q] == name)) for name in VERDICTS},
+            labels=known[q],
             certainty=None if quality is None else float(quality.certainty[q]),
-            shares=shares[q].tolist(),
+            shares=shown.cluster_topics[q].tolist(),
             topics=used[q],
-            features=_leading_features(context, own),
+            features=features,
         )
-        for q, own in enumerate(cluster_features(model))
+        for q, features in enumerate(leading)
     ]
+
+
+def leading_labels(context: Context) -> list[list[tuple[str, float]]]:
+    """Return the most frequent known labels of each cluster with the share of its rows, largest first."""
+    n_clusters = len(context.model.weights_)
+    if context.labels is None:
+        return [[] for _ in range(n_clusters)]
+    names, codes = np.unique(np.array(context.labels, dtype=object), return_inverse=True)
+    found = []
+    for q in range(n_clusters):
+        counts = np.bincount(codes[context.clusters == q], minlength=len(names))
+        top = np.argsort(-counts, kind="stable")[:N_LABELS]
+        found.append([(clean(names[c]), float(counts[c] / counts.sum())) for c in top.tolist() if counts[c]])
+    return found
+
+
+def has_own_topics(clusters: list[ClusterCard]) -> bool:
+    """Return True if every cluster is made up mostly of a topic that no other cluster is made up of."""
+    largest = [(max(cluster.shares), cluster.topics[0]) for cluster in clusters]
+    return len({topic for _, topic in largest}) == len(clusters) > 1 and min(largest)[0] >= OWN_TOPIC
+
+
+def script_words(context: Context) -> dict[str, Any]:
+    """Return the features that some ranking of a cluster puts first, with their shares, for the script of the page.
+
+    The relevance of a feature to a cluster is a weighted mean of the logarithms of its share and of its lift (Sievert
+    and Shirley 2014). Features of a single row are left out: lift alone would put them first. Shares are in millionths.
+    """
+    shown = in_counts(context.model)
+    profiles, overall = shown.profiles, shown.overall  # (Q, V), (V,)
+    usable = overall > 0
+    if context.X is not None:
+        usable &= np.bincount(context.X.indices, minlength=len(overall)) > 1
+    log_shares = np.log(np.maximum(profiles, 1e-300))
+    log_lifts = log_shares - np.log(np.maximum(overall, 1e-300))
+    n_each = max(1, min(N_WORDS, MAX_WORDS // len(profiles)))
+    own: list[list[int]] = []
+    for q in range(len(profiles)):
+        ranked: set[int] = set()
+        for weight in (0.0, 0.3, 0.6, 1.0):
+            score = np.where(usable, weight * log_shares[q] + (1 - weight) * log_lifts[q], -np.inf)
+            top = np.argsort(-score, kind="stable")[:n_each]
+            ranked |= set(top[np.isfinite(score[top]) & (profiles[q, top] > 0)].tolist())
+        own.append(sorted(ranked))
+    features = sorted(set().union(*own))
+    place = {v: number for number, v in enumerate(features)}
+    millionths = np.round(1e6 * profiles[:, features], 2)
+    return {
+        "name": [clean(context.feature_name(v)) for v in features],
+        "overall": np.round(1e6 * overall[features], 2).tolist(),
+        "own": [[place[v] for v in ranked] for ranked in own],
+        # Shares in the other clusters as well, unless there are too many.
+        "share": [
+            row.tolist() if len(profiles) <= MAX_COMPARED else row[[place[v] for v in own[q]]].tolist()
+            for q, row in enumerate(millionths)
+        ],
+    }
 
 
 def topic_cards(context: Context, quality: Summary | None) -> list[TopicCard]:
     """Return the topics, with the features that distinguish each one."""
-    model, shares = context.model, in_counts(context.model).cluster_topics
-    used, weights = used_topics(model), model.weights_ @ shares  # (K,)
+    model, shown = context.model, in_counts(context.model)
+    shares, used = shown.cluster_topics, used_topics(model)
+    weights, overall = model.weights_ @ shares, shown.overall  # (K,), (V,)
     return [
         TopicCard(
             number=k,
-            name=clean(context.topic_names[k]),
+            name=context.topic_names[k],
             weight=float(weights[k]),
             coherence=None if quality is None else float(quality.npmi[k]),
             clusters=[(int(q), float(shares[q, k])) for q in np.argsort(-shares[:, k]) if k in used[q]],
-            features=_leading_features(context, own),
+            features=_features(context, found.leading(N_FEATURES), topic, overall),
         )
-        for k, own in enumerate(topic_features(model))
+        for k, (topic, found) in enumerate(zip(shown.topics, topic_features(model), strict=True))
     ]
 
 
@@ -193,12 +271,16 @@ def label_table(context: Context) -> LabelTable | None:
     return LabelTable(lines, float(adjusted_rand_score(codes, context.clusters)), len(names) - len(order))
 
 
-def _leading_features(context: Context, own: FeatureMeasures) -> list[FeatureShare]:
-    """Return the most distinctive features."""
-    return [
-        FeatureShare(clean(context.feature_name(v)), float(own.share[v]), float(own.lift[v]))
-        for v in own.leading(N_FEATURES)
-    ]
+def _lift(profile: Array, overall: Array) -> Array:
+    """Return the lift of each feature, 1 for features that never occur; (V,)."""
+    lift: Array = np.divide(profile, overall, out=np.ones_like(profile), where=(overall > 0) & (profile > 0))
+    return lift
+
+
+def _features(context: Context, features: list[int], profile: Array, overall: Array) -> list[FeatureShare]:
+    """Return some features of a cluster or topic; profile, overall: (V,)."""
+    lift = _lift(profile, overall)
+    return [FeatureShare(clean(context.feature_name(v)), float(profile[v]), float(lift[v])) for v in features]
 
 
 # --- summary and checks -----------------------------------------------------------------------------------------
