@@ -104,6 +104,14 @@ def test_bars_point_to_the_side_of_the_evidence(mmpca_command, studio):
         assert ("█" in left) <= (" -" in left)
 
 
+def test_the_name_of_the_cluster_is_shown(mmpca_command, studio):
+    fitted = mmpca.load(studio / "X.mmpca")
+    assert (
+        f"({fitted.cluster_names_[fitted.labels_[0]]})"
+        in mmpca_command("explain", studio / "X.mmpca", studio / "X.mtx", "--row", 0).out
+    )
+
+
 def test_rows_are_found_by_name_or_by_number():
     assert find_rows(["b", "a"], ["a", "b"]) == [1, 0]
     assert find_rows(["1", "b"], ["a", "b"]) == [1, 1]

@@ -62,7 +62,7 @@ def explain(
 
       mmpca explain reports.mmpca reports/ --row letter_04 --features 5 -o why.csv
     """
-    from mmpca.model import read_model
+    from mmpca.model import read_model, results
 
     file = read_model(model)
     data = read_for_model(input, read, file)
@@ -79,8 +79,9 @@ def explain(
     elif output is not None:
         console.line(f"{len(explanations):,} explanations written to {output}")
     else:
+        clusters = results.shown_names(file.model, "cluster")
         for why in explanations:
-            _show(console.out(), why, names[why.row] if has_names else f"row {why.row}")
+            _show(console.out(), why, names[why.row] if has_names else f"row {why.row}", clusters[why.cluster])
 
 
 def find_rows(wanted: Sequence[str], names: Sequence[str], *, has_names: bool = True) -> list[int]:
@@ -154,13 +155,13 @@ def evidence_columns(explanations: Sequence[Explanation], names: Sequence[str]) 
     return {name: [line[name] for line in lines] for name in lines[0]} if lines else {}
 
 
-def _show(out: Console, why: Explanation, name: str) -> None:
+def _show(out: Console, why: Explanation, name: str, cluster_name: str) -> None:
     verb = "is in" if why.is_fitted else "would join"
     head = (
         (f"\n{name}", "bold"),
         f" {verb} cluster ",
         (f"{why.cluster}", "bold"),
-        ": ",
+        f" ({console.literal(cluster_name)}): " if cluster_name else ": ",
         (why.verdict, STYLES[why.verdict]),
     )
     out.print(Text.assemble(*head, f", probability {why.probability:.{SHOWN_DIGITS}f}"))
