@@ -7,10 +7,10 @@ from scipy.stats import dirichlet_multinomial
 from sklearn.metrics import adjusted_rand_score
 
 from mmpca.baselines import GSDMM
-from mmpca.baselines.gsdmm import gibbs_pass, joint_log_density, log_joint
 from mmpca.baselines.integrated import Partition
 from mmpca.baselines.mixtures import log_multinomial_coefficients
 from mmpca.counts import as_counts
+from mmpca.gibbs import gibbs_pass, joint_log_density, log_joint
 
 
 def state(X, labels, n_clusters):

@@ -266,15 +266,17 @@ def _count_known_words(path: Path, read: ReadOptions, file: ModelFile) -> CountT
 
 
 def _stop_words(given: str | None) -> str | list[str] | None:
-    """Return the name of a built-in list, or the words in a file."""
+    """Return the words in a file, or else the name of a language."""
     if given is None or given == "english":
         return given
-    if not Path(given).exists():
+    if Path(given).exists():
+        return _read_words(Path(given))
+    if not given.isalpha():
         raise InputFileError(
-            f"--stop-words {given}: expected english or a file with one word per line, but there is no such file.",
+            f"--stop-words {given}: expected a language or a file with one word per line, but there is no such file.",
             path=given,
         )
-    return _read_words(Path(given))
+    return given
 
 
 def _read_words(path: Path) -> list[str]:

@@ -318,7 +318,8 @@ class TextOptions(NamedTuple):
         ),
     ] = 1.0
     stop_words: Annotated[
-        str | None, text_option("--stop-words", help="english, or a file with one word per line.")
+        str | None,
+        text_option("--stop-words", help="A language such as english or german, or a file with one word per line."),
     ] = None
     ngrams: Annotated[int, text_option("--ngrams", min=1, max=5, help="Also count sequences of up to N words.")] = 1
     words: Annotated[Path | None, text_option("--words", help="Count only the words in this file.")] = None

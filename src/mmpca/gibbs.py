@@ -1,0 +1,205 @@
+"""Gibbs sampling for a mixture of multinomials whose profiles and weights are integrated out.
+
+With the row removed, the probability that row `i` belongs to cluster `q` is proportional to
+
+    (n_q + alpha)  prod_v (S_qv + beta) ... (S_qv + beta + x_iv - 1)  /  (T_q + V beta) ... (T_q + V beta + L_i - 1)
+
+where n_q, S_q and T_q are the size, sum and total of the other rows of the cluster. The chain is a baseline of its own
+(:class:`mmpca.baselines.GSDMM`), and its clusters are one of the sources of topics for the search.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.special import gammaln
+
+from mmpca.counts import Counts
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+PRIORS = (0.1, 0.1)  # of Yin and Wang: beta of the profiles, alpha of the weights
+N_PASSES = 30
+# Rising factorials of at most this many terms are multiplied out; longer ones take two logarithms of Gamma.
+_FEW = 16
+
+
+@numba.njit(nogil=True, error_model="numpy", cache=os.environ.get("MMPCA_CACHE", "1") != "0", fastmath=False)
+def gibbs_pass(
+    indptr: NDArray[np.int64],
+    features: NDArray[np.int64],
+    counts: NDArray[np.int32],
+    row_totals: NDArray[np.int64],
+    priors: tuple[float, float],
+    uniforms: Array,
+    labels: Labels,
+    sums: Array,
+    totals: Array,
+    sizes: Array,
+) -> None:
+    """Draw the cluster of each row given those of all other rows, in place.
+
+    Writes into `labels` (N,) and updates `sums` (V, Q), `totals` (Q,) and `sizes` (Q,); `priors` holds beta and alpha,
+    and `uniforms` (N,) are random numbers from 0 to 1. Equals, row by row, a draw from the softmax of
+    :func:`joint_log_density` given the other rows.
+    """
+    n_clusters = sizes.size
+    beta, alpha = priors
+    total_prior = sums.shape[0] * beta
+    joint = np.empty(n_clusters)
+    product, divisor = np.empty(n_clusters), np.empty(n_clusters)  # of a few terms: one logarithm for many of them
+    for i in range(labels.size):
+        q = labels[i]
+        sizes[q] -= 1.0
+        totals[q] -= row_totals[i]
+        for j in range(indptr[i], indptr[i + 1]):
+            sums[features[j], q] -= counts[j]
+
+        for q in range(n_clusters):
+            joint[q] = 0.0
+            product[q] = sizes[q] + alpha
+        n_terms = 0
+        for j in range(indptr[i], indptr[i + 1]):
+            v, x = features[j], counts[j]
+            if x > _FEW:
+                for q in range(n_clusters):
+                    joint[q] += math.lgamma(sums[v, q] + beta + x) - math.lgamma(sums[v, q] + beta)
+                continue
+            if n_terms + x > _FEW:
+                for q in range(n_clusters):
+                    joint[q] += math.log(product[q])
+                    product[q] = 1.0
+                n_terms = 0
+            n_terms += x
+            for m in range(x):
+                for q in range(n_clusters):
+                    product[q] *= sums[v, q] + (beta + m)
+        if row_totals[i] > _FEW:
+            for q in range(n_clusters):
+                joint[q] += math.lgamma(totals[q] + total_prior) - math.lgamma(totals[q] + total_prior + row_totals[i])
+        else:
+            for q in range(n_clusters):
+                divisor[q] = 1.0
+            for m in range(row_totals[i]):
+                for q in range(n_clusters):
+                    divisor[q] *= totals[q] + (total_prior + m)
+            for q in range(n_clusters):
+                product[q] /= divisor[q]
+        for q in range(n_clusters):
+            joint[q] += math.log(product[q])
+
+        most = joint[0]
+        for q in range(1, n_clusters):
+            most = max(most, joint[q])
+        mass = 0.0
+        for q in range(n_clusters):
+            mass += math.exp(joint[q] - most)
+            product[q] = mass
+        new = 0
+        while new < n_clusters - 1 and product[new] <= uniforms[i] * mass:
+            new += 1
+
+        labels[i] = new
+        sizes[new] += 1.0
+        totals[new] += row_totals[i]
+        for j in range(indptr[i], indptr[i + 1]):
+            sums[features[j], new] += counts[j]
+
+
+def joint_log_density(csr: sparse.csr_array, sums: Array, sizes: Array, priors: tuple[float, float]) -> Array:
+    """Return the log of size plus prior times predictive density in each cluster, without multinomial coefficients.
+
+    csr: (N, V), sums: (V, Q), sizes: (Q,) -> (N, Q); the rows are not among those summed.
+    """
+    beta, alpha = priors
+    row_totals = csr.sum(axis=1)[:, None]  # (N, 1)
+    totals = sums.sum(axis=0) + len(sums) * beta  # (Q,)
+    joint: Array = np.log(sizes + alpha) + gammaln(totals) - gammaln(totals + row_totals)  # (N, Q)
+    for q, column in enumerate(sums.T):
+        raised = column[csr.indices] + beta
+        terms = gammaln(raised + csr.data) - gammaln(raised)
+        joint[:, q] += sparse.csr_array((terms, csr.indices, csr.indptr), shape=csr.shape).sum(axis=1)
+    return joint
+
+
+def log_joint(sums: Array, sizes: Array, priors: tuple[float, float]) -> float:
+    """Return the log joint probability of counts and labels, without multinomial coefficients.
+
+    sums: (V, Q), sizes: (Q,); empty clusters are part of the model.
+    """
+    beta, alpha = priors
+    filled = sums[sums > 0]
+    totals, n_prior = sums.sum(axis=0), len(sums) * beta
+    of_counts = np.sum(gammaln(filled + beta)) - filled.size * gammaln(beta)
+    of_totals = np.sum(gammaln(n_prior) - gammaln(totals + n_prior))
+    of_sizes = _log_beta(sizes + alpha) - _log_beta(np.full(sizes.size, alpha))
+    return float(of_counts + of_totals + of_sizes)
+
+
+def _log_beta(values: Array) -> float:
+    """Return the logarithm of the multivariate Beta function; values: (Q,)."""
+    return float(gammaln(values).sum() - gammaln(values.sum()))
+
+
+class Chain(NamedTuple):
+    """The end of a chain."""
+
+    labels: Labels  # (N,)
+    sums: Array  # of the rows of each cluster, for the features that occur, (V, Q)
+    sizes: Array  # (Q,)
+    history: list[float]  # log joint probability after each pass
+
+
+def run_chain(
+    rows: Counts,
+    n_clusters: int,
+    rng: np.random.RandomState,
+    *,
+    priors: tuple[float, float] = PRIORS,
+    n_passes: int = N_PASSES,
+) -> Chain:
+    """Return the end of a chain that starts from random labels.
+
+    Parameters
+    ----------
+    rows : Counts of shape (N, V)
+    n_clusters : int
+        Maximum number of clusters; some may end empty.
+    rng : RandomState
+    priors : tuple of float
+        Of the profiles (beta) and of the weights (alpha).
+    n_passes : int
+        Passes over all rows.
+
+    Returns
+    -------
+    Chain
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mmpca.counts import as_counts
+    >>> from mmpca.gibbs import run_chain
+    >>> rows = as_counts([[2, 1, 0, 0], [1, 2, 0, 0], [0, 0, 1, 2], [0, 0, 2, 1]])
+    >>> labels = run_chain(rows, 2, np.random.RandomState(0)).labels
+    >>> bool(labels[0] == labels[1] != labels[2] == labels[3])
+    True
+    """
+    is_present = rows.column_totals() > 0
+    labels = rng.randint(n_clusters, size=rows.n_rows).astype(np.int64)
+    sums = np.ascontiguousarray(rows.group_sums(labels, n_clusters)[:, is_present].T)  # (V, Q)
+    sizes, totals = np.bincount(labels, minlength=n_clusters).astype(np.float64), sums.sum(axis=0)
+    features, row_totals = (np.cumsum(is_present) - 1)[rows.indices], rows.row_totals()
+    history = []
+    for _ in range(n_passes):
+        uniforms = rng.uniform(size=rows.n_rows)
+        gibbs_pass(rows.indptr, features, rows.data, row_totals, priors, uniforms, labels, sums, totals, sizes)
+        history.append(log_joint(sums, sizes, priors))
+    return Chain(labels, sums, sizes, history)
