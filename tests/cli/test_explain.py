@@ -4,9 +4,12 @@ import json
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import mmpca
+from mmpca import MMPCA
 from mmpca.cli.explain import find_rows
+from mmpca.errors import OverdispersionWarning
 from mmpca.io import read_counts, write_counts
 
 
@@ -33,8 +36,42 @@ def test_json_is_the_explanation_of_the_model(mmpca_command, studio, model):
 
 def test_without_rows_the_least_certain_ones_are_explained(mmpca_command, studio, model):
     done = mmpca_command("explain", studio / "X.mmpca", studio / "X.mtx", "--json")
-    top = np.sort(model.predict_proba(read_counts(studio / "X.mtx").X), axis=1)
-    assert [why["row"] for why in done.json] == np.argsort(top[:, -1] - top[:, -2], kind="stable")[:3].tolist()
+    table = model.rows_frame(read_counts(studio / "X.mtx").X)
+    table["probability"] = table["probability"].round(3)
+    assert [why["row"] for why in done.json] == table.sort_values(["probability", "margin_per_count"]).index[
+        :3
+    ].tolist()
+
+
+def test_among_rows_that_are_all_certain_the_smallest_margin_per_count_comes_first(mmpca_command, studio, tmp_path):
+    table = read_counts(studio / "X.mtx")
+    empty = sparse.csr_array((2, table.X.shape[1]), dtype=table.X.dtype)
+    X = sparse.csr_array(sparse.vstack([empty, 50 * table.X]))
+    write_counts(tmp_path / "X.npz", table._replace(X=X, row_names=None))
+    with pytest.warns(OverdispersionWarning):
+        model = MMPCA(6, 4, n_init=1, temperature=1.0, random_state=0).fit(X[2:])
+    model.save(tmp_path / "m")
+    found = mmpca_command("explain", tmp_path / "m", tmp_path / "X.npz", "--json").json
+    rows = model.rows_frame(X)
+    assert (rows["probability"][2:].round(3) == 1).all()
+    assert [why["row"] for why in found] == rows["margin_per_count"].nsmallest(3).index.tolist()
+    assert min(why["row"] for why in found) >= 2  # there is nothing to explain about rows without counts
+
+
+def test_words_of_a_single_row_are_not_listed(mmpca_command, studio, tmp_path):
+    table = read_counts(studio / "X.mtx")
+    alone = np.zeros((table.X.shape[0], 1), dtype=int)
+    alone[5] = 30
+    X, names = sparse.csr_array(sparse.hstack([table.X, alone])), np.append(table.feature_names, "zanzibar")
+    write_counts(tmp_path / "X.npz", table._replace(X=X, feature_names=names))
+    fit = ("fit", tmp_path / "X.npz", "-q", 6, "-k", 4, "--n-init", 1, "-m", tmp_path / "m", "--jobs", 1)
+    assert mmpca_command(*fit).code == 0
+    (why,) = mmpca_command("explain", tmp_path / "m", tmp_path / "X.npz", "-r", 5, "-n", 4, "--json").json
+    listed = why["evidence_for"] + why["evidence_against"]
+    assert "zanzibar" not in [part["name"] for part in listed]
+    assert len(why["evidence_for"]) == 4
+    total = sum(part["nats"] for part in listed) + why["from_sizes"] + why["from_others"] + why["from_variation"]
+    assert total == pytest.approx(why["margin"])
 
 
 def test_rows_of_another_input_are_new_rows(mmpca_command, studio, tmp_path):

@@ -114,16 +114,15 @@ def test_features_do_not_depend_on_the_order_of_columns(X, frame, named):
 
 
 @pytest.mark.parametrize("options", KINDS)
-def test_rows_have_their_labels_and_the_probabilities_of_predict_proba(X, options):
+def test_rows_have_their_labels_and_the_probabilities_and_margins_of_explain(X, options):
     model = fit(X, **options)
-    table, probabilities = model.rows_frame(X), model.predict_proba(X)
+    table = model.rows_frame(X)
     assert table["cluster"].tolist() == model.labels_.tolist()
-    np.testing.assert_allclose(table["probability"], probabilities[np.arange(len(X)), model.labels_])
-    for i, line in enumerate(table.itertuples()):
-        others = np.delete(probabilities[i], line.cluster)
-        assert probabilities[i, line.runner_up] == others.max()
-        assert line.margin == pytest.approx(np.log(line.probability / others.max()), abs=1e-6)
-        assert line.margin_per_count == pytest.approx(line.margin / X[i].sum())
+    for line, why in zip(table.itertuples(), model.explain(X, n_features=0), strict=True):
+        assert line.runner_up == why.runner_up
+        assert line.probability == pytest.approx(why.probability)
+        assert line.margin == pytest.approx(why.margin)
+        assert line.margin_per_count == pytest.approx(why.margin / X[why.row].sum())
 
 
 def test_new_rows_are_predicted(named, frame):

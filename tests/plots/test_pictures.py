@@ -56,7 +56,7 @@ def rows(n_topics):
 
 PICTURES = {
     "cluster_topics": lambda ax: plots.cluster_topics(fitted(), ax=ax),
-    "topic_features": lambda ax: plots.topic_features(fitted(), 0, ax=ax),
+    "topic_features": lambda ax: plots.topic_features(fitted(), 0, by="share", ax=ax),
     "topic_features_lift": lambda ax: plots.topic_features(fitted(), 0, by="lift", ax=ax),
     "topic_features_entropy": lambda ax: plots.topic_features(fitted(), 0, by="entropy", ax=ax),
     "bound_history": lambda ax: plots.bound_history(fitted(), ax=ax),
@@ -83,11 +83,22 @@ def test_a_figure_looks_like_its_baseline(name, canvas, assert_looks_like):
 
 
 def test_panels_of_topics_look_like_their_baseline(assert_looks_like):
-    assert_looks_like(plots.topics(fitted(), n_features=4, figure=plt.figure(figsize=(4.0, 3.0))), "topics")
+    assert_looks_like(plots.topics(fitted(), n_features=4, by="share", figure=plt.figure(figsize=(4.0, 3.0))), "topics")
+
+
+def test_panels_of_clusters_look_like_their_baseline(assert_looks_like):
+    assert_looks_like(
+        plots.distinctive_features(fitted(), n_features=4, figure=plt.figure(figsize=(4.0, 3.0))),
+        "distinctive_features",
+    )
 
 
 def test_every_function_has_a_baseline():
-    drawn = {name for name in plots.__all__ if any(picture.startswith(name) for picture in [*PICTURES, "topics"])}
+    drawn = {
+        name
+        for name in plots.__all__
+        if any(picture.startswith(name) for picture in [*PICTURES, "distinctive_features", "topics"])
+    }
     # Points of t-SNE differ between machines; the tree has a layout that depends on fonts. See test_clusters.py.
     assert drawn | {"row_map", "theta_heatmap"} == set(plots.__all__)
 

@@ -102,14 +102,14 @@ def test_every_cluster_and_topic_has_a_card_with_features(full_page, study):
 
 
 @UNNAMED
-def test_every_cluster_shows_its_most_and_its_least_certain_row(full_page, study):
-    reasons = study.model.explain(study.X, labels=study.model.labels_, n_features=0)
-    margins = np.array([why.margin for why in reasons])
+def test_every_cluster_shows_its_most_typical_and_its_least_certain_row(full_page, study):
+    margins = study.model.rows_frame(study.X)["margin"].to_numpy()
+    typical = [rows[0] for rows in study.model.clusters_frame(study.X, n_rows=1)["representative_rows"]]
     groups = full_page.find("section", klass="group")
     assert len(groups) == 6
     for q, group in enumerate(groups):
         members = np.flatnonzero(study.model.labels_ == q)
-        for i in (members[margins[members].argmax()], members[margins[members].argmin()]):
+        for i in (typical[q], members[margins[members].argmin()]):
             assert f"letter {i} " in group.words
             assert f"the text of letter {i}" in group.words
 

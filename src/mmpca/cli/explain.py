@@ -18,11 +18,12 @@ from mmpca.cli.tables import console_table, write_table
 
 if TYPE_CHECKING:
     from mmpca.model import MMPCA
-    from mmpca.model.explanation import Explanation
+    from mmpca.model.explanation import Evidence, Explanation
 
 N_LEAST_CERTAIN = 3
 ALTERNATIVES_SHOWN = 4
 MAX_DIGITS = 18  # of a row number
+SHOWN_DIGITS = 3  # of a probability
 BAR_WIDTH = 12  # on each side
 STYLES = {"clear": "green", "likely": "yellow", "borderline": "red"}
 
@@ -49,6 +50,8 @@ def explain(
 ) -> None:
     """Explain why rows are in their clusters: how certain that is, and the evidence of each feature.
 
+    Without --row, these are the rows with the lowest probabilities or, if all are close to 1, the smallest evidence
+    per count. Features found in a single row of the fit are not listed.
     Evidence is measured in nats; one nat multiplies the odds by 2.7.
     For the data of the fit, the gain of another cluster is the change in the bound when the row moves there;
     for other rows, the change when the row is added there instead.
@@ -66,7 +69,8 @@ def explain(
     names, has_names = data.row_names(), data.table.row_names is not None
     with console.ignored_name_warnings():
         numbers = find_rows(row, names, has_names=has_names) if row else _least_certain(file.model, data)
-        explanations = file.model.explain(data.X, numbers, n_features=n_features)
+        whole = file.model.explain(data.X, numbers, n_features=file.model.n_features_in_)
+    explanations = [shortened(why, file.model, n_features) for why in whole]
     console.notes(data.table.notes)
     if output is not None:
         write_table(output, evidence_columns(explanations, names), safe=safe_csv)
@@ -98,12 +102,34 @@ def find_rows(wanted: Sequence[str], names: Sequence[str], *, has_names: bool = 
 
 
 def _least_certain(model: MMPCA, data: InputData) -> list[int]:
-    """Return the rows whose clusters are least probable."""
+    """Return the rows with the lowest probabilities; if these are equal, those with the smallest margins per count."""
     import numpy as np
 
-    probabilities = [why.probability for why in model.explain(data.X, n_features=0)]
-    least: list[int] = np.argsort(probabilities, kind="stable")[:N_LEAST_CERTAIN].tolist()
+    from mmpca.counts import as_counts
+    from mmpca.model.results import score_rows
+
+    found = score_rows(model, as_counts(data.X, empty_rows="allow"))
+    # Rows without counts, about which there is nothing to explain, come last.
+    keys = (found.margin_per_count, found.probability.round(SHOWN_DIGITS), found.totals == 0)
+    least: list[int] = np.lexsort(keys)[:N_LEAST_CERTAIN].tolist()
     return least
+
+
+def shortened(why: Explanation, model: MMPCA, n_features: int) -> Explanation:
+    """Return an explanation with the strongest evidence only; features of a single fitted row are not listed.
+
+    Such a feature says a lot about its row and nothing about others. What is not listed is part of `from_others`.
+    """
+    n_rows = getattr(model, "cluster_row_counts_", None)  # older files do not have it
+
+    def kept(parts: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
+        """Return the strongest parts that more than one row has."""
+        return tuple(part for part in parts if n_rows is None or n_rows[:, part.feature].sum() != 1)[:n_features]
+
+    for_it, against_it = kept(why.evidence_for), kept(why.evidence_against)
+    others = sum(part.nats for part in why.evidence_for + why.evidence_against)
+    others += why.from_others - sum(part.nats for part in for_it + against_it)
+    return why._replace(evidence_for=for_it, evidence_against=against_it, from_others=others)
 
 
 def evidence_columns(explanations: Sequence[Explanation], names: Sequence[str]) -> dict[str, list[Any]]:
@@ -137,7 +163,7 @@ def _show(out: Console, why: Explanation, name: str) -> None:
         ": ",
         (why.verdict, STYLES[why.verdict]),
     )
-    out.print(Text.assemble(*head, f", probability {why.probability:.3f}"))
+    out.print(Text.assemble(*head, f", probability {why.probability:.{SHOWN_DIGITS}f}"))
     if why.runner_up is None:
         out.print("There is no other cluster.")
         return

@@ -200,15 +200,17 @@ def given_names(model: MMPCA, kind: str) -> dict[int, str]:
     return names
 
 
+def shown_names(model: MMPCA, kind: str) -> list[str]:
+    """Return the names of all clusters or topics; without names of features, given names or empty ones."""
+    if hasattr(model, "feature_names_in_"):
+        names: list[str] = group_names(model, kind).tolist()
+        return names
+    return [given_names(model, kind).get(at, "") for at in range(_n(model, kind))]
+
+
 def headings(model: MMPCA, kind: str) -> list[str]:
-    """Return the number and name of all clusters or topics; without feature names, only names that were given."""
-    has_names = hasattr(model, "feature_names_in_")
-    names = (
-        group_names(model, kind)
-        if has_names
-        else [given_names(model, kind).get(at, "") for at in range(_n(model, kind))]
-    )
-    return [f"{at}: {name}" if name else str(at) for at, name in enumerate(names)]
+    """Return the numbers of all clusters or topics, with their names."""
+    return [f"{at}: {name}" if name else str(at) for at, name in enumerate(shown_names(model, kind))]
 
 
 def _n(model: MMPCA, kind: str) -> int:
@@ -247,9 +249,13 @@ class RowResults(NamedTuple):
         return np.divide(self.margin, self.totals, out=np.full(len(self.margin), np.nan), where=self.totals > 0)
 
 
-def score_rows(model: MMPCA, counts: Counts, joint: Array) -> RowResults:
-    """Return the clusters of rows from their joint log-likelihood with each cluster, (N, Q)."""
-    fitted = explanation.fitted_labels(model.units.convert(counts), model)
+def score_rows(model: MMPCA, counts: Counts) -> RowResults:
+    """Return the clusters of rows and how sure they are, as :meth:`mmpca.MMPCA.explain` says."""
+    rows = model.units.convert(counts)
+    fitted = explanation.fitted_labels(rows, model)
+    joint = prediction.joint_log_likelihood(rows, model.mixture(), fitted) / getattr(
+        model, "temperature_", 1.0
+    )  # (N, Q)
     clusters = np.where(fitted == explanation.NOT_FITTED, joint.argmax(axis=1), fitted).astype(np.int32)
     every = np.arange(len(joint))
     others = joint.copy()
@@ -376,7 +382,7 @@ def feature_columns(model: MMPCA, n_features: int | None) -> Columns:
 def row_tables(model: MMPCA, X: Any, row_names: Any = None, n_rows: int = 3) -> tuple[Columns, list[list[Any]]]:
     """Return the table of rows, and the names of the most typical rows of each cluster."""
     counts = model._counts(X, reset=False)
-    names, found = row_names_of(X, row_names, counts.n_rows), score_rows(model, counts, model._joint(X))
+    names, found = row_names_of(X, row_names, counts.n_rows), score_rows(model, counts)
     # A row that another cluster explains better is not typical of its own.
     clusters = np.where(found.margin >= 0, found.clusters, -1)
     typical = [[names[i] for i in rows] for rows in typical_rows(model, counts, clusters, n_rows)]
@@ -545,7 +551,7 @@ class ResultTables:
         Returns
         -------
         DataFrame
-            Columns row, cluster, cluster_name, probability (as in :meth:`predict_proba`), runner_up (the most probable
+            Columns row, cluster, cluster_name, probability (as in :meth:`explain`), runner_up (the most probable
             other cluster), margin (the log-odds between the two, in nats) and margin_per_count (the same divided by the
             total of the row, to compare rows whose probabilities are all close to 1).
 

@@ -75,6 +75,8 @@ class TextClusters(ClusterMixin, BaseEstimator):
     labels_: NDArray[np.int32]
     model_: MMPCA
     counter_: CountTexts
+    _fitted: tuple[_Input, Any] | None
+    _rows: _TextResults | None
 
     def __init__(
         self,
@@ -132,7 +134,7 @@ class TextClusters(ClusterMixin, BaseEstimator):
         self.model_, self.counter_ = model, counter
         self.labels_ = np.full(len(filled), NO_CLUSTER, dtype=np.int32)
         self.labels_[filled] = model.labels_
-        self._rows = self._tables(given, X)
+        self._fitted, self._rows = (given, X), None  # tables are made when they are asked for: probabilities take time
         if not filled.all():
             first = given.names[int(np.flatnonzero(~filled)[0])]
             warn(
@@ -350,6 +352,8 @@ class TextClusters(ClusterMixin, BaseEstimator):
     def _results(self, texts: Any, column: str | None, ids: Any) -> _TextResults | None:
         """Return the results of given texts, or of those of the fit."""
         if texts is None:
+            if (fitted := getattr(self, "_fitted", None)) is not None:
+                self._fitted, self._rows = None, self._tables(*fitted)
             return getattr(self, "_rows", None)
         given = read_input(texts, column, ids)
         return self._tables(given, self.counter_.transform(given.texts))

@@ -13,7 +13,15 @@ from mmpca.plots.clusters import (
     theta_heatmap,
 )
 from mmpca.plots.evaluation import confusion, stability
-from mmpca.plots.model import bound_history, cluster_sizes, cluster_topics, topic_features, topic_space, topics
+from mmpca.plots.model import (
+    bound_history,
+    cluster_sizes,
+    cluster_topics,
+    distinctive_features,
+    topic_features,
+    topic_space,
+    topics,
+)
 from mmpca.plots.rows import row_map
 from mmpca.plots.selection import criterion_curves, criterion_heatmap, dendrogram
 
@@ -27,6 +35,7 @@ __all__ = [
     "criterion_curves",
     "criterion_heatmap",
     "dendrogram",
+    "distinctive_features",
     "label_composition",
     "marker_dotplot",
     "relevance_bars",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 from scipy.special import entr
 
+from mmpca.model import results
 from mmpca.model.dispersion import Shown, in_counts
 from mmpca.plots.style import COLORS, MARKERS, heat_map, new_axes, new_figure, short_name, tidy, tidy_bars
 
@@ -19,8 +21,10 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 MAX_NUMBERED_CELLS = 200  # in a larger heat map, numbers would be too small to read
+HEADING_LENGTH = 36  # characters, for three words
 MAX_COLUMNS = 4  # topics side by side
 RANKING_LABELS = {
+    "distinctive": "share (%), the most\ndistinctive feature first",
     "share": "share of the topic (%)",
     "lift": "lift: share of the topic\n/ share of all counts",
     "entropy": "share of the topic (%)\n\N{MULTIPLICATION SIGN} specificity of the feature",
@@ -30,7 +34,7 @@ CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])  # of the sim
 
 
 def cluster_topics(model: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the topic shares of each cluster as a heat map.
+    """Draw the topic shares of each cluster as a heat map, with the names of clusters and topics.
 
     Each cell also shows its share as a number, unless there are more than 200 cells.
 
@@ -55,9 +59,16 @@ def cluster_topics(model: Any, *, ax: Axes | None = None) -> Axes:
     """
     shares = in_counts(model).cluster_topics
     n_clusters, n_topics = shares.shape
-    ax = new_axes(ax, width=1.8 + 0.55 * n_topics, height=1.1 + 0.32 * n_clusters)
+    names = [_headings(model, kind) for kind in ("cluster", "topic")]
+    longest = [max(map(len, group)) for group in names]
+    size = (1.8 + 0.06 * longest[0] + 0.55 * n_topics, 1.1 + 0.05 * longest[1] + 0.32 * n_clusters)
+    ax = new_axes(ax, *size)
     texts = [[f"{100 * share:.0f}" for share in row] for row in shares] if shares.size <= MAX_NUMBERED_CELLS else ()
-    heat_map(ax, shares, range(n_clusters), range(n_topics), texts)
+    heat_map(ax, shares, names[0], names[1], texts)
+    if longest[1] > 3:
+        ax.tick_params(axis="x", labelrotation=45)
+        for label in ax.get_xticklabels():
+            label.set(horizontalalignment="right", rotation_mode="anchor")
     ax.set_xlabel("topic")
     ax.set_ylabel("cluster")
     ax.set_title("share of each topic (%)", loc="left", fontsize="medium")
@@ -87,11 +98,12 @@ def cluster_sizes(model: Any, *, ax: Axes | None = None) -> Axes:
     2
     """
     sizes = np.bincount(model.labels_, minlength=len(model.weights_))
-    ax = new_axes(ax, width=3.4, height=0.8 + 0.24 * len(sizes))
+    names = _headings(model, "cluster")
+    ax = new_axes(ax, width=3.0 + 0.07 * max(map(len, names)), height=0.8 + 0.24 * len(sizes))
     bars = ax.barh(np.arange(len(sizes)), sizes, color=COLORS[0])
     ax.bar_label(bars, labels=[f"{size:,}" for size in sizes.tolist()], padding=3, fontsize="small")
     ax.margins(x=0.15)
-    ax.set_yticks(np.arange(len(sizes)), [str(q) for q in range(len(sizes))])
+    ax.set_yticks(np.arange(len(sizes)), names)
     ax.invert_yaxis()
     ax.set_xlabel("rows")
     ax.set_ylabel("cluster")
@@ -143,7 +155,44 @@ def bound_history(model: Any, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def topics(model: Any, *, n_features: int = 8, by: str = "share", figure: Figure | None = None) -> Figure:
+def distinctive_features(model: Any, *, n_features: int = 8, figure: Figure | None = None) -> Figure:
+    r"""Draw the most distinctive features of every cluster, one panel per cluster.
+
+    Parameters
+    ----------
+    model : MMPCA
+        A fitted model.
+    n_features : int, default=8
+        Maximum number of features in each panel.
+    figure : matplotlib.figure.Figure, optional
+        Figure to draw on; by default a new one.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The figure with a panel for each cluster; its title has the number of rows and, if :meth:`MMPCA.rename` gave the
+        cluster a name, the name. Bars show the share of the cluster's counts.
+
+    Examples
+    --------
+    >>> from mmpca import MMPCA, plots
+    >>> model = MMPCA(2, 2, n_init=1, random_state=0).fit([[5, 1, 0], [6, 0, 0], [0, 2, 7], [1, 1, 9]])
+    >>> [ax.get_title(loc="left") for ax in plots.distinctive_features(model.rename({1: "rugby"})).axes]
+    ['cluster 0\n2 rows', 'cluster 1: rugby\n2 rows']
+    """
+    sizes = np.bincount(model.labels_, minlength=len(model.weights_)).tolist()
+    figure, axes = _panels(figure, len(sizes), n_features)
+    for ax, own, title, size in zip(
+        axes, results.cluster_features(model), _titles(model, "cluster"), sizes, strict=True
+    ):
+        top = own.leading(n_features)
+        _draw_bars(ax, model, top, 100 * own.share[top])
+        ax.set_title(f"{title}\n{size:,} row{'s' * (size != 1)}", loc="left", fontsize="medium")
+    _label_panels(axes, RANKING_LABELS["distinctive"])
+    return figure
+
+
+def topics(model: Any, *, n_features: int = 8, by: str = "distinctive", figure: Figure | None = None) -> Figure:
     """Draw the leading features of every topic, one panel per topic.
 
     Parameters
@@ -152,7 +201,7 @@ def topics(model: Any, *, n_features: int = 8, by: str = "share", figure: Figure
         A fitted model.
     n_features : int, default=8
         Maximum number of features in each panel.
-    by : {"share", "lift", "entropy"}, default="share"
+    by : {"distinctive", "share", "lift", "entropy"}, default="distinctive"
         How to rank the features; see :func:`topic_features`.
     figure : matplotlib.figure.Figure, optional
         Figure to draw on; by default a new one.
@@ -169,19 +218,18 @@ def topics(model: Any, *, n_features: int = 8, by: str = "share", figure: Figure
     >>> [ax.get_title(loc="left") for ax in plots.topics(model).axes]
     ['topic 0', 'topic 1']
     """
-    n_topics = len(model.components_)
-    n_columns = min(n_topics, MAX_COLUMNS)
-    n_lines = -(-n_topics // n_columns)
-    figure = new_figure(figure, width=2.9 * n_columns, height=n_lines * (0.9 + 0.22 * n_features))
-    for k in range(n_topics):
-        ax = figure.add_subplot(n_lines, n_columns, k + 1)
-        topic_features(model, k, n_features=n_features, by=by, ax=ax)
-        if k + n_columns < n_topics:  # only the bottom panel of each column labels the axis
-            ax.set_xlabel("")
+    figure, axes = _panels(figure, len(model.components_), n_features)
+    ranked = _ranked(model, by, n_features)
+    for ax, title, (top, widths) in zip(axes, _titles(model, "topic"), ranked, strict=True):
+        _draw_bars(ax, model, top, widths)
+        ax.set_title(title, loc="left", fontsize="medium")
+    _label_panels(axes, RANKING_LABELS[by])
     return figure
 
 
-def topic_features(model: Any, topic: int, *, n_features: int = 10, by: str = "share", ax: Axes | None = None) -> Axes:
+def topic_features(
+    model: Any, topic: int, *, n_features: int = 10, by: str = "distinctive", ax: Axes | None = None
+) -> Axes:
     r"""Draw the leading features of one topic as bars.
 
     Parameters
@@ -192,9 +240,11 @@ def topic_features(model: Any, topic: int, *, n_features: int = 10, by: str = "s
         Index of the topic.
     n_features : int, default=10
         Maximum number of features to draw.
-    by : {"share", "lift", "entropy"}, default="share"
+    by : {"distinctive", "share", "lift", "entropy"}, default="distinctive"
         How to rank the features, and what the bars show:
 
+        - "distinctive": the order of :meth:`MMPCA.features_frame`, by log-odds against the other topics in standard
+          errors; bars show the share of the topic's counts.
         - "share": the feature's probability in the topic.
         - "lift": that probability divided by the feature's share of all counts. Features with less than a tenth of the
           topic's largest probability are left out, because rare features have a large lift by chance.
@@ -212,33 +262,78 @@ def topic_features(model: Any, topic: int, *, n_features: int = 10, by: str = "s
     Raises
     ------
     ValueError
-        `by` is not one of the three rankings, or the model has no such topic.
+        `by` is not one of the four rankings, or the model has no such topic.
 
     Examples
     --------
     >>> from mmpca import MMPCA, plots
     >>> model = MMPCA(2, 2, n_init=1, random_state=0).fit([[5, 1, 0], [6, 0, 0], [0, 2, 7], [1, 1, 9]])
-    >>> len(plots.topic_features(model, 0, n_features=2).patches)
+    >>> len(plots.topic_features(model, 0, n_features=2, by="share").patches)
     2
     """
-    if by not in RANKING_LABELS:
-        raise ValueError(f"by must be 'share', 'lift' or 'entropy', but is {by!r}.")
     if not 0 <= topic < len(model.components_):
         raise ValueError(f"topic must be between 0 and {len(model.components_) - 1}, but is {topic!r}.")
-    shown = in_counts(model)
-    shares = shown.topics[topic]
-    widths = _lift(shown, shares) if by == "lift" else 100 * shares * (_specificity(shown) if by == "entropy" else 1.0)
-    top = np.argsort(-widths, kind="stable")[:n_features]
-    top = top[widths[top] > 0]
+    top, widths = list(_ranked(model, by, n_features))[topic]
     ax = new_axes(ax, width=3.4, height=0.8 + 0.24 * len(top))
-    ax.barh(np.arange(len(top)), widths[top], color=COLORS[0])
-    names = getattr(model, "feature_names_in_", None)
-    ax.set_yticks(np.arange(len(top)), [short_name(f"feature {v}" if names is None else names[v]) for v in top])
-    ax.invert_yaxis()
+    _draw_bars(ax, model, top, widths)
     ax.set_xlabel(RANKING_LABELS[by])
-    ax.set_title(f"topic {topic}", loc="left", fontsize="medium")
-    tidy_bars(ax)
+    ax.set_title(_titles(model, "topic")[topic], loc="left", fontsize="medium")
     return ax
+
+
+def _ranked(model: Any, by: str, n_features: int) -> Iterator[tuple[list[int], Array]]:
+    """Yield the leading features of each topic, and the widths of their bars."""
+    if by not in RANKING_LABELS:
+        raise ValueError(f"by must be 'distinctive', 'share', 'lift' or 'entropy', but is {by!r}.")
+    if by == "distinctive":
+        for own in results.topic_features(model):
+            top = own.leading(n_features)
+            yield top, 100 * own.share[top]
+        return
+    shown = in_counts(model)
+    for shares in shown.topics:
+        specificity = _specificity(shown) if by == "entropy" else 1.0
+        widths = _lift(shown, shares) if by == "lift" else 100 * shares * specificity
+        order = np.argsort(-widths, kind="stable")[:n_features]
+        order = order[widths[order] > 0]
+        yield order.tolist(), widths[order]
+
+
+def _headings(model: Any, kind: str) -> list[str]:
+    """Return the numbers and names of clusters or topics, short enough for an axis."""
+    return [short_name(heading, HEADING_LENGTH) for heading in results.headings(model, kind)]
+
+
+def _titles(model: Any, kind: str) -> list[str]:
+    """Return the numbers of clusters or topics, with the names that they were given; bars show the others."""
+    given = results.given_names(model, kind)
+    n = len(model.weights_ if kind == "cluster" else model.components_)
+    return [f"{kind} {at}" + (f": {short_name(given[at])}" if at in given else "") for at in range(n)]
+
+
+def _panels(figure: Figure | None, n_panels: int, n_features: int) -> tuple[Figure, list[Axes]]:
+    """Return a figure with panels side by side, in as many lines as needed."""
+    n_columns = min(n_panels, MAX_COLUMNS)
+    n_lines = -(-n_panels // n_columns)
+    figure = new_figure(figure, width=2.9 * n_columns, height=n_lines * (0.9 + 0.22 * n_features))
+    return figure, [figure.add_subplot(n_lines, n_columns, at + 1) for at in range(n_panels)]
+
+
+def _label_panels(axes: list[Axes], label: str) -> None:
+    """Label the axis of the bottom panel of each column."""
+    for ax in axes[-MAX_COLUMNS:]:
+        ax.set_xlabel(label)
+
+
+def _draw_bars(ax: Axes, model: Any, features: list[int], widths: Array) -> None:
+    """Draw a bar for each feature, the first on top."""
+    ax.barh(np.arange(len(features)), widths, color=COLORS[0])
+    names = getattr(model, "feature_names_in_", None)
+    ax.set_yticks(
+        np.arange(len(features)), [short_name(f"feature {v}" if names is None else names[v]) for v in features]
+    )
+    ax.invert_yaxis()
+    tidy_bars(ax)
 
 
 def _lift(shown: Shown, shares: Array) -> Array:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from mmpca.counts import as_counts
 from mmpca.model import MMPCA
 from mmpca.model.explanation import Explanation
-from mmpca.model.results import group_names
+from mmpca.model.results import group_names, typical_rows
 from mmpca.plots.rows import row_layout
 from mmpca.report.formatting import TEXT_LENGTH, clean
 
@@ -178,15 +178,16 @@ def explain_rows(context: Context, indices: Sequence[int], kind: str) -> list[Ro
 
 
 def representative_rows(context: Context, margins: Margins) -> list[Row]:
-    """Return the most and the least certain rows of each cluster."""
+    """Return the most typical and the least certain rows of each cluster."""
+    assert context.X is not None
     n_each = max(1, min(MAX_PER_CLUSTER, MAX_EXPLAINED // (2 * len(context.model.weights_))))
     typical: list[int] = []
     borderline: list[int] = []
-    for q in range(len(context.model.weights_)):
-        members = np.flatnonzero(context.clusters == q)
-        order = members[np.argsort(-margins.margin[members], kind="stable")].tolist()
-        typical += order[:n_each]
-        borderline += order[n_each:][::-1][:n_each]
+    counts, own = as_counts(context.X, empty_rows="allow"), np.where(margins.margin >= 0, context.clusters, -1)
+    for q, leading in enumerate(typical_rows(context.model, counts, own, n_each)):
+        others = np.setdiff1d(np.flatnonzero(context.clusters == q), leading)
+        typical += leading
+        borderline += others[np.argsort(margins.margin[others], kind="stable")][:n_each].tolist()
     rows = explain_rows(context, typical, "typical") + explain_rows(context, borderline, "borderline")
     return sorted(rows, key=lambda row: row.cluster)  # stable, so typical rows stay before borderline ones
 
