@@ -22,7 +22,7 @@ MAX_NUMBERS = 10_000  # in a range of them
 DEFAULT_CLUSTERS, DEFAULT_TOPICS = 8, 5  # for data with at least as many rows and features
 
 CountFormat = StrEnum("CountFormat", ["mtx", "npz", "table", "triples", "parquet", "uci", "h5ad", "biom"])
-StartMethod = StrEnum("StartMethod", ["auto", "random", "kmeans", "anneal"])
+StartMethod = StrEnum("StartMethod", ["auto", "random", "kmeans", "anneal", "mixture"])
 Algorithm = StrEnum("Algorithm", ["greedy", "exact", "cvem", "vbem"])
 Stabilization = StrEnum("Stabilization", ["none", "sqrt"])
 Dispersion = StrEnum("Dispersion", ["multinomial", "shares", "polya", "auto"])

@@ -202,6 +202,7 @@ def save(model: MMPCA, path: str | os.PathLike[str], *, text: Mapping[str, Any] 
     parameters |= {
         "topic_prior": model.topic_prior_, "dispersion": model.dispersion_, "stabilize": model.stabilize_
     }  # fmt: skip
+    parameters["topics"] = model.topics if model.topics_source_ == "given" else model.topics_source_
     check_parameters(parameters, RULES)
     names = attributes.get("feature_names_in_")
     manifest = {
@@ -378,6 +379,7 @@ def _restore(manifest: Manifest, arrays: Arrays) -> MMPCA:
             raise ModelFileError(
                 f"{name} does not fit the arrays: they have {sizes[letter]} entries, expected {found}."
             )
+    fitted["topics_source_"] = model.topics if isinstance(model.topics, str) else "given"
     fitted |= {"topic_prior_": float(model.topic_prior), "stabilize_": model.stabilize, "dispersion_": model.dispersion}
     is_expected = {
         "variance_factors_": model.dispersion == "polya", "concentration_": model.dispersion in ("shares", "polya"),
