@@ -46,7 +46,7 @@ from mmpca.model.starts import (
     plan_starts,
     search_from_starts,
 )
-from mmpca.monitor import Callback, Monitor, logger
+from mmpca.monitor import Callback, Monitor, Progress, logger
 from mmpca.topics import CountSplit, fit_lda, new_feature_scores, split_counts, topic_shares
 
 Array = NDArray[np.float64]
@@ -536,11 +536,20 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         split = CountSplit(split.kept.take(filled), split.held_out.take(filled))
         if len(filled) <= max(self.n_clusters, self.n_topics):
             return "lda"
+
+        def pass_on(_: Progress) -> bool:
+            """Report no stages of the searches on the sample, but obey a request to stop."""
+            run.monitor.step(0)
+            return run.monitor.is_stopped
+
         own: dict[str, Any] = {name: getattr(self, name) for name in ("topic_prior", "max_epochs", "tol")}
-        scores = []
+        inner, scores = run._replace(monitor=Monitor(pass_on)), []
         for source in ("lda", "mixture"):
             model = MMPCA(self.n_clusters, self.n_topics, topics=source, n_init=1, **own)
-            found, *_ = model._search(LocalRows(split.kept, run.threads), run)
+            found, *_ = model._search(LocalRows(split.kept, run.threads), inner)
+            if inner.monitor.is_stopped:
+                run.monitor.stop()
+                return "lda"
             scores.append(new_feature_scores(split, found.labels, self.n_clusters))
         lead = scores[1] - scores[0]  # of each row
         return "mixture" if lead.sum() > np.sqrt(len(lead)) * lead.std() else "lda"
