@@ -100,19 +100,26 @@ def simulated_cases(seed: int) -> Iterator[Case]:
         split = (data.X[first], data.labels[first], data.X[rest], data.labels[rest])
         yield Case(f"paper, N = {n_samples}, noise {noise:g}", *split, 6, 4, True)
     for concentration in (5.0, 20.0, 100.0):
-        yield varying_shares(concentration, seed)
+        yield varying_rows(concentration, seed)
+    for concentration in (30.0, 100.0, 300.0):
+        yield varying_rows(concentration, seed, is_bursty=True)
 
 
-def varying_shares(concentration: float, seed: int, n_samples: int = 400, n_new: int = N_NEW) -> Case:
-    """Draw 5 clusters of rows whose shares of 4 topics are Dirichlet with this concentration."""
+def varying_rows(
+    concentration: float, seed: int, n_samples: int = 400, n_new: int = N_NEW, *, is_bursty: bool = False
+) -> Case:
+    """Draw 5 clusters of rows whose shares of 4 topics, or of all features, are Dirichlet with this concentration."""
     rng = np.random.default_rng(seed)
     topics = 0.9 * sparse_topics(4, 500, random_state=rng) + 0.1 / 500
-    cluster_topics = rng.dirichlet(np.full(4, 0.7), 5)
+    means = rng.dirichlet(np.full(4, 0.7), 5)
     truth = rng.integers(5, size=n_samples + n_new)
-    shares = np.array([rng.dirichlet(np.maximum(concentration * cluster_topics[q], 1e-6)) for q in truth])
+    if is_bursty:
+        means, topics = means @ topics, np.eye(500)
+    shares = np.array([rng.dirichlet(np.maximum(concentration * means[q], 1e-9)) for q in truth])
     X = sparse.csr_array(rng.multinomial(200, shares @ topics))
     split = (X[:n_samples], truth[:n_samples], X[n_samples:], truth[n_samples:])
-    return Case(f"shares, concentration {concentration:g}", *split, 5, 4, True)
+    kind = "bursts" if is_bursty else "shares"
+    return Case(f"{kind}, concentration {concentration:g}", *split, 5, 4, True)
 
 
 def labeled_cases(path: Path, seed: int, max_rows: int | None, names: Sequence[str]) -> Iterator[Case]:
@@ -153,15 +160,25 @@ def measure(case: Case, dispersion: str, seed: int) -> list[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OverdispersionWarning)
         model.fit(case.X)
-    seconds = process_time() - started
+    seconds, started = process_time() - started, process_time()
+    temperature = model.temperature_
+    seconds_more = process_time() - started
     classes = classes_of(model.labels_, case.truth, case.n_clusters, is_matched=case.is_matched)
     found = [
-        calibration(model.predict_proba(X), classes, truth)
-        for X, truth in ((case.X, case.truth), (case.new_X, case.new_truth))
+        calibration(model.leave_one_out_proba(case.X), classes, case.truth),
+        calibration(model.predict_proba(case.new_X), classes, case.new_truth),
     ]
     numbers = [f"{value:.3f}" for part in found for value in part]
-    concentration = f"{model.concentration_[0]:.3g}" if hasattr(model, "concentration_") else ""
-    return [case.name, dispersion, *numbers, concentration, f"{seconds:.1f}"]
+    concentration = f"{model.concentration_:.3g}" if hasattr(model, "concentration_") else ""
+    return [
+        case.name,
+        dispersion,
+        *numbers,
+        concentration,
+        f"{temperature:.3g}",
+        f"{seconds:.1f}",
+        f"{seconds_more:.1f}",
+    ]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -177,7 +194,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     table = Table(title="Calibration of the most probable cluster, of fitted and new rows")
     for column in ("data", "dispersion"):
         table.add_column(column)
-    for column in ("right", "mean p", "error", "new: right", "mean p", "error", "concentration", "seconds"):
+    for column in (
+        "right",
+        "mean p",
+        "error",
+        "new: right",
+        "mean p",
+        "error",
+        "concentration",
+        "temperature",
+        "seconds",
+        "more",
+    ):
         table.add_column(column, justify="right")
     cases = [] if options.no_simulation else list(simulated_cases(options.seed))
     if options.data is not None:

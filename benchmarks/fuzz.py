@@ -46,6 +46,7 @@ from mmpca.backend import LocalRows
 from mmpca.counts import as_counts
 from mmpca.errors import CountsError, InputFileError, ModelFileError, StoreError
 from mmpca.io import CountTable, read_counts, write_counts
+from mmpca.io.texts import read_texts
 from mmpca.model.checkpoints import Checkpoint
 from mmpca.model.inspection import misread_columns
 from mmpca.simulate import simulate_mmpca, sparse_topics
@@ -186,6 +187,7 @@ def corpus(folder: Path) -> dict[str, Sound]:
         {"docword.x.txt": found["docword.x.txt"].content},
     )
     found |= _other_counts(folder, frame)
+    found |= _texts(folder)
     return found | _results(folder, X)
 
 
@@ -235,7 +237,44 @@ def _other_counts(folder: Path, frame: pd.DataFrame) -> dict[str, Sound]:
             biom.Table(frame.to_numpy().T, list(frame.columns), list(frame.index)).to_hdf5(file, "fuzz")
         content = (folder / "hdf5.biom").read_bytes()
         found["hdf5.biom"] = Sound("hdf5.biom", content, counts_of, False, only_cut=True)
+        with h5py.File(folder / "cells.h5", "w") as file:
+            X = sparse.csr_array(frame.to_numpy())  # its rows are the columns of the file
+            for name in ("data", "indices", "indptr"):
+                file[f"matrix/{name}"] = getattr(X, name)
+            file["matrix/shape"] = X.shape[::-1]
+            file["matrix/barcodes"] = [str(name) for name in frame.index]
+            for name in ("id", "name"):
+                file[f"matrix/features/{name}"] = [str(feature) for feature in frame.columns]
+        found["cells.h5"] = Sound("cells.h5", (folder / "cells.h5").read_bytes(), counts_of, False, only_cut=True)
+    try:
+        frame.to_excel(folder / "X.xlsx")
+    except ImportError:
+        return found
+    found["X.xlsx"] = Sound("X.xlsx", (folder / "X.xlsx").read_bytes(), counts_of, True)
     return found
+
+
+def _texts(folder: Path) -> dict[str, Sound]:
+    """Write tables with a column of texts, and a plain text."""
+    frame = pd.DataFrame({"id": [f"text {i}" for i in range(20)], "text": [f"naïve {i} — rosé" for i in range(20)]})
+    frame.to_csv(folder / "texts.csv", index=False)
+    frame.to_json(folder / "texts.json", orient="records")
+    frame.to_json(folder / "texts.jsonl", orient="records", lines=True)
+    frame.to_parquet(folder / "texts.parquet")
+    (folder / "texts.txt").write_text("\n".join(frame["text"]))
+    names = ["texts.csv", "texts.json", "texts.jsonl", "texts.parquet", "texts.txt"]
+    try:
+        frame.to_excel(folder / "texts.xlsx", index=False)
+    except ImportError:
+        pass
+    else:
+        names.append("texts.xlsx")
+
+    def read(path: Path) -> tuple[Content, list[str]]:
+        texts = read_texts(path, per="line" if path.suffix == ".txt" else None)
+        return {"texts": texts.texts, "names": texts.names}, texts.notes
+
+    return {name: Sound(name, (folder / name).read_bytes(), read, name.endswith(".xlsx")) for name in names}
 
 
 def _results(folder: Path, X: sparse.csr_array) -> dict[str, Sound]:
@@ -339,7 +378,7 @@ def try_export(rng: Rng, folder: Path, files: dict[str, Sound]) -> Outcome:
     frame, more = _with_extras(rng, frame)
     ways += more
     if rng.random() < 0.03:
-        return _try_workbook(rng, folder, frame)
+        return _try_old_workbook(rng, folder)
     if rng.random() < 0.6:
         has_index, title = True, str(rng.choice(IDENTIFIERS))
         first = int(rng.choice([0, 1, 1000, 250_000]))
@@ -348,10 +387,13 @@ def try_export(rng: Rng, folder: Path, files: dict[str, Sound]) -> Outcome:
         )
         frame.index = pd.Index(values, name=title)
         ways.append(f"index {title!r} of {type(values).__name__}")
-    if rng.random() < 0.1:
+    way = rng.random()
+    if way < 0.1:
         path, more = folder / "table.parquet", ["parquet"]
         frame.columns = frame.columns.astype(str)
         frame.to_parquet(path, index=has_index)
+    elif way < 0.2:
+        path, more = _write_workbook(rng, folder, frame, has_index), ["workbook"]
     else:
         path, more = _write_text(rng, folder, frame, has_index)
     sound = {"X": sparse.csr_array(counts.astype(np.int32)), "features": np.array(features, dtype=object)}
@@ -447,32 +489,21 @@ def _write_text(rng: Rng, folder: Path, frame: pd.DataFrame, has_index: bool) ->
     return path, ways
 
 
-def workbook(frame: pd.DataFrame) -> bytes:
-    """Return a table as a minimal Excel workbook (.xlsx)."""
-    cells = [[*map(str, frame.columns)], *frame.astype(str).to_numpy().tolist()]
-    rows = "".join(
-        "<row>" + "".join(f'<c t="inlineStr"><is><t>{cell}</t></is></c>' for cell in row) + "</row>" for row in cells
-    )
-    spreadsheet = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-    sheet = f'<worksheet xmlns="{spreadsheet}"><sheetData>{rows}</sheetData></worksheet>'
-    package = "http://schemas.openxmlformats.org/package/2006"
-    return _zip(
-        {
-            "[Content_Types].xml": f'<Types xmlns="{package}/content-types"/>'.encode(),
-            "_rels/.rels": f'<Relationships xmlns="{package}/relationships"/>'.encode(),
-            "xl/workbook.xml": f'<workbook xmlns="{spreadsheet}"/>'.encode(),
-            "xl/worksheets/sheet1.xml": sheet.encode(),
-        }
-    )
+def _write_workbook(rng: Rng, folder: Path, frame: pd.DataFrame, has_index: bool) -> Path:
+    """Write a table as an Excel workbook, sometimes under another name or with another sheet."""
+    with pd.ExcelWriter(folder / "table.xlsx") as book:
+        frame.to_excel(book, index=has_index, startrow=int(rng.choice([0, 0, 2])))
+        if rng.random() < 0.3:
+            frame.to_excel(book, sheet_name="other")
+    name = str(rng.choice(["table.xlsx", "table.XLSX", "table.csv", "table"]))
+    return (folder / "table.xlsx").rename(folder / name)
 
 
-def _try_workbook(rng: Rng, folder: Path, frame: pd.DataFrame) -> Outcome:
-    """Read an Excel workbook, which must lead to advice, whatever its name."""
-    name = str(rng.choice(["table.xlsx", "table.xls", "table.csv", "table.txt", "table", "table.npz", "table.XLSX"]))
-    old = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + rng.bytes(4000)  # the beginning of an .xls file
-    path = folder / name
-    path.write_bytes(workbook(frame) if rng.random() < 0.7 else old)
-    outcome = attempt("export, Excel workbook", path, lambda: counts_of(path), {})
+def _try_old_workbook(rng: Rng, folder: Path) -> Outcome:
+    """Read an Excel workbook in the old format, which must lead to advice, whatever its name."""
+    path = folder / str(rng.choice(["table.xls", "table.csv", "table.txt", "table", "table.npz", "table.XLSX"]))
+    path.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + rng.bytes(4000))  # its beginning
+    outcome = attempt("export, old workbook", path, lambda: counts_of(path), {})
     is_helpful = "Excel" in outcome.detail and "CSV" in outcome.detail
     return outcome if outcome.outcome != "refused" or is_helpful else outcome._replace(outcome="nameless")
 

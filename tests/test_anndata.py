@@ -76,6 +76,18 @@ def test_results_survive_a_file(adata, tmp_path):
     np.testing.assert_array_equal(read.uns["mmpca"]["params"]["start"], np.arange(80) % 6)
 
 
+@pytest.mark.parametrize("form", [sparse.csr_matrix, lambda X: X.toarray()])
+def test_counts_that_stay_in_their_file_are_clustered(counts, model, form, tmp_path):
+    anndata.AnnData(form(counts).astype(np.float32)).write_h5ad(tmp_path / "X.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "X.h5ad", backed="r")
+    copied = cluster(backed, copy=True, **OPTIONS)
+    cluster(backed, **OPTIONS)
+    for one in (backed, copied):
+        np.testing.assert_array_equal(one.obs["mmpca"].astype(int), model.labels_)
+    assert backed.isbacked
+    assert not copied.isbacked
+
+
 def test_a_view_is_clustered(adata):
     part = adata[:50]
     with warnings.catch_warnings():

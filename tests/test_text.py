@@ -2,8 +2,13 @@
 
 import gzip
 import json
+import sys
+import unicodedata
+import warnings
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -12,7 +17,7 @@ from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.pipeline import make_pipeline
 
-from mmpca.errors import CountsError, InputFileError
+from mmpca.errors import CountsError, InputFileError, UnsegmentedTextWarning
 from mmpca.text import CountTexts, read_texts
 
 TEXT_LISTS = st.lists(
@@ -120,9 +125,9 @@ def test_bad_texts_are_rejected(tmp_path, name, content, line):
 
 def test_other_encodings_missing_files_and_empty_folders_are_rejected(tmp_path):
     path = tmp_path / "x.txt"
-    path.write_bytes("eins\nzwölf\n".encode("latin-1"))
-    assert_rejected(path, 2)
-    assert_rejected(tmp_path, 2, at=path)
+    path.write_bytes("липы\nдни\n".encode("cp1251"))
+    assert_rejected(path, 1)
+    assert_rejected(tmp_path, 1, at=path)
     assert_rejected(tmp_path / "none.txt")
     (tmp_path / "empty").mkdir()
     assert_rejected(tmp_path / "empty")
@@ -234,6 +239,7 @@ def test_settings_before_the_fit_have_no_words():
         {"strip_accents": "all"},
         {"lowercase": 1},
         {"min_length": 0},
+        {"max_features": 0},
         {"words": ["a", 1]},
     ],
     ids=str,
@@ -253,6 +259,75 @@ def test_input_that_is_not_a_list_of_texts_is_rejected():
         CountTexts().fit("a text")
     with pytest.raises(TypeError, match="text 1 "):
         CountTexts().fit(["a text", None])
+
+
+def test_a_data_frame_is_not_a_list_of_texts():
+    with pytest.raises(ValueError, match="columns 'text'"):
+        CountTexts().fit_transform(pd.DataFrame({"text": TEXTS, "id": range(3)}))
+    assert CountTexts().fit(pd.DataFrame({"text": TEXTS})["text"]).words_.size
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_accents_are_matched_however_they_are_encoded(form):
+    encode = partial(unicodedata.normalize, form)
+    counter = CountTexts(stop_words=[encode("très")]).fit(["café crème", "très bien"])
+    assert counter.words_.tolist() == ["bien", "café", "crème"]
+    assert counter.transform([encode("Café, très crème café")]).toarray().tolist() == [[0, 2, 1]]
+    given = CountTexts(vocabulary=[encode("café")])
+    assert given.fit_transform([encode("CAFÉ")]).toarray().tolist() == [[1]]
+
+
+def test_only_the_most_frequent_words_are_counted():
+    assert CountTexts(max_features=2).fit(["sun sun sea", "sea boat sun"]).words_.tolist() == ["sea", "sun"]
+
+
+def test_stop_words_of_many_languages(monkeypatch):
+    texts = ["Der Hund und die Katze", "Die Katze schläft nicht"]
+    for language in ("german", "German", "de"):
+        counter = CountTexts(stop_words=language).fit(texts)
+        assert counter.words_.tolist() == ["hund", "katze", "schläft"]
+    settings = json.loads(json.dumps(counter.settings()))
+    with pytest.raises(ValueError, match="stop_words"):
+        CountTexts(stop_words="klingon").fit(texts)
+    monkeypatch.setitem(sys.modules, "stop_words", None)
+    with pytest.raises(ImportError, match="languages"):
+        CountTexts(stop_words="german").fit(texts)
+    assert CountTexts.from_settings(settings).count(["der Hund"]).n_unseen.tolist() == [0]
+
+
+def test_a_tokenizer_finds_the_words():
+    counter = CountTexts(tokenizer=lambda text: text.split("|"), stop_words=["的"], min_length=1, ngram_range=(1, 2))
+    assert counter.fit(["我|喜欢|的|茶|。"]).words_.tolist() == sorted(["我", "喜欢", "茶", "我 喜欢", "喜欢 茶"])
+    assert clone(counter).tokenizer is counter.tokenizer
+    settings = json.loads(json.dumps(counter.settings()))
+    with pytest.raises(ValueError, match="tokenizer"):
+        CountTexts.from_settings(settings)
+    again = CountTexts.from_settings(settings, tokenizer=counter.tokenizer)
+    assert again.transform(["茶|茶"]).toarray().sum() == 2
+
+
+UNSEGMENTED = ["今天天气很好。我们去公园散步。", "昨天晚上我们一起吃饭看电影。"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "is_warned"),
+    [
+        (UNSEGMENTED, True),
+        (["私は昨日友達と映画を見ました。", "明日は雨が降るでしょう。"], True),
+        (["今天 天气 很 好", "我们 去 公园 散步"], False),
+        (["The name 北京市海淀区 is used in a long English sentence about cities", "cities"], False),
+        (["plain words", "other words"], False),
+    ],
+)
+def test_texts_without_spaces_are_noticed(texts, is_warned):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        CountTexts().fit(texts)
+    assert any(warning.category is UnsegmentedTextWarning for warning in caught) == is_warned
+
+
+def test_with_a_tokenizer_there_is_no_warning():
+    CountTexts(tokenizer=list, min_length=1).fit(UNSEGMENTED)
 
 
 def test_texts_without_any_words_are_rejected():

@@ -4,13 +4,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mmpca.model import MMPCA, load
+    from mmpca.model import MMPCA, TextClusters, load
     from mmpca.selection import MMPCASearch
 
-__all__ = ["MMPCA", "MMPCASearch", "__version__", "load"]
+__all__ = ["MMPCA", "MMPCASearch", "TextClusters", "__version__", "load"]
 __version__ = "0.1.0.dev0"
 
-_MODULES = {"MMPCA": "mmpca.model", "load": "mmpca.model", "MMPCASearch": "mmpca.selection"}
+_MODULES = {
+    "MMPCA": "mmpca.model",
+    "TextClusters": "mmpca.model",
+    "load": "mmpca.model",
+    "MMPCASearch": "mmpca.selection",
+}
 
 
 def __getattr__(name: str) -> Any:

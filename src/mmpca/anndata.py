@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from mmpca.counts import in_memory
 from mmpca.model import MMPCA
 
 if TYPE_CHECKING:
@@ -76,8 +77,10 @@ def cluster(
     """
     if layer is not None and layer not in adata.layers:
         raise ValueError(f"layer must be one of {sorted(adata.layers)}, or None for adata.X, but it is {layer!r}.")
-    target = adata.copy() if copy else adata
-    counts = target.X if layer is None else target.layers[layer]
+    target = adata
+    if copy:
+        target = adata.to_memory() if adata.isbacked else adata.copy()
+    counts = in_memory(target.X if layer is None else target.layers[layer])
     if counts is None:
         raise ValueError(f"adata.X is None. Pass the layer with the counts, one of {sorted(adata.layers)}.")
     model = MMPCA(n_clusters, n_topics, **options).fit(counts)

@@ -299,3 +299,9 @@ def column_totals(block: Counts, rows: Rows, threads: Threads) -> NDArray[np.int
 def group_sums(block: Counts, rows: Rows, groups: NDArray[Any], n_groups: int, threads: Threads) -> NDArray[np.float64]:
     """Return the sums of some rows by group, (groups, V)."""
     return select(block, rows).group_sums(groups, n_groups)
+
+
+def group_rows(block: Counts, rows: Rows, groups: NDArray[Any], n_groups: int, threads: Threads) -> NDArray[np.float64]:
+    """Return in how many of some rows each feature occurs, by group, (groups, V)."""
+    selected = select(block, rows)
+    return selected._replace(data=np.broadcast_to(np.int32(1), selected.nnz)).group_sums(groups, n_groups)

@@ -331,7 +331,7 @@ def _row_blocks(indptr: NDArray[np.int64], n_entries: int = _CHUNK) -> Iterator[
 
 def _as_matrix(X: Any, name: str) -> Any:
     """Return `X` as a sparse matrix or dense array of real numbers, with at least one row and one column."""
-    matrix = X
+    matrix = X = in_memory(X)
     if not sparse.issparse(X):
         check_unmasked(X, name)
         try:
@@ -388,6 +388,31 @@ def _type_error(dtype: np.dtype[Any], name: str) -> Exception:
             "words with mmpca.text.CountTexts."
         )
     return TypeError(f"{name} must hold numbers, but its type is {dtype}. Pass the counts themselves.")
+
+
+def in_memory(X: Any) -> Any:
+    """Return a table whose values are elsewhere as one in memory, with its names; return anything else unchanged.
+
+    These are sparse matrices of backed AnnData objects, arrays of xarray, lazy data frames of polars, and relations of
+    DuckDB and other tables that offer Arrow streams but no arrays.
+    """
+    package = type(X).__module__.partition(".")[0]
+    if package == "anndata":
+        if hasattr(X, "obs"):
+            raise CountsError(
+                "X must be a matrix of counts, but it is an AnnData object. Pass adata.X or a layer, or call "
+                "mmpca.anndata.cluster(adata, ...)."
+            )
+        return X.to_memory() if hasattr(X, "to_memory") else X
+    if package == "xarray" and getattr(X, "ndim", 0) == 2:
+        return X.to_pandas()
+    if package == "polars" and hasattr(X, "collect"):
+        return X.collect()
+    if hasattr(X, "__arrow_c_stream__") and not hasattr(X, "__array__"):
+        import pyarrow as pa
+
+        return pa.table(X)
+    return X
 
 
 def check_unmasked(X: Any, name: str = "X") -> None:

@@ -84,6 +84,10 @@ class SuspiciousCountsWarning(UserWarning):
     """
 
 
+class UnsegmentedTextWarning(UserWarning):
+    """Texts in Chinese or Japanese are not divided into words, so whole phrases are counted as words."""
+
+
 class OverdispersionWarning(UserWarning):
     """Counts vary much more within clusters than the model expects."""
 

@@ -40,7 +40,6 @@ _inner_sums = functools.partial(_jit_sums, no_cpython_wrapper=True, cache=False)
 
 TILE = 512  # features per tile, so that a pass over topics x features stays in cache
 VE_DEFICIT = 1e-11  # the VE-step stops when the bound can gain at most this many nats
-LEAST_PROGRESS, MOST_PROGRESS = 0.05, 0.3  # of the deficit by a Newton step, beyond which A is computed again
 CLEARLY = 4.0  # how many times its estimated deficit a VE-step may lack when it stops early
 ITSELF = np.array([-1])  # in place of rows: the cluster without any row added or taken away
 VE_MAX_ITER = 50
@@ -153,18 +152,18 @@ def topic_counts(m, beta, weight, mixture, s):
     fill(s, 0.0)
     for start in range(0, n_features, TILE):
         stop = min(start + TILE, n_features)
-        for v in range(start, stop):
-            mixture[v] = weight[0] * beta[0, v]
-        for k in range(1, n_topics):
-            w = weight[k]
-            for v in range(start, stop):
-                mixture[v] += w * beta[k, v]
-        for v in range(start, stop):
-            ratio[v - start] = m[v] / mixture[v] if m[v] > 0.0 else 0.0
+        x = m[start:stop]
+        p = mixture[start:stop]
+        fill(p, 0.0)
         for k in range(n_topics):
+            add_into(p, beta[k, start:stop], weight[k])
+        for v in range(x.size):
+            ratio[v] = x[v] / p[v] if x[v] > 0.0 else 0.0
+        for k in range(n_topics):
+            topic = beta[k, start:stop]
             total = 0.0
-            for v in range(start, stop):
-                total += beta[k, v] * ratio[v - start]
+            for v in range(x.size):
+                total += topic[v] * ratio[v]
             s[k] += total
     for k in range(n_topics):
         s[k] *= weight[k]
@@ -180,15 +179,19 @@ def topic_overlap(m, beta, weight, mixture, overlap):
         fill(overlap[k], 0.0)
     for start in range(0, n_features, TILE):
         stop = min(start + TILE, n_features)
-        for v in range(start, stop):
-            ratio[v - start] = m[v] / (mixture[v] * mixture[v]) if m[v] > 0.0 else 0.0
+        x = m[start:stop]
+        p = mixture[start:stop]
+        for v in range(x.size):
+            ratio[v] = x[v] / (p[v] * p[v]) if x[v] > 0.0 else 0.0
         for k in range(n_topics):
-            for v in range(start, stop):
-                scaled[v - start] = beta[k, v] * ratio[v - start]
+            topic = beta[k, start:stop]
+            for v in range(x.size):
+                scaled[v] = topic[v] * ratio[v]
             for j in range(k + 1):
+                other = beta[j, start:stop]
                 total = 0.0
-                for v in range(start, stop):
-                    total += beta[j, v] * scaled[v - start]
+                for v in range(x.size):
+                    total += other[v] * scaled[v]
                 overlap[k, j] += total
     for k in range(n_topics):
         for j in range(k + 1):
@@ -383,8 +386,8 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture, tol, needed):
     fixed = np.empty(n_topics)
     step = np.empty(n_topics)
     is_fresh = False  # whether the curvature was computed here
-    # A costs as much as K / 4 passes over the topics: the more topics, the longer an old one is used.
-    slow = min(max(LEAST_PROGRESS, 0.01 * n_topics), MOST_PROGRESS)
+    # A costs as much as K / 4 passes over the topics, and saves all but two or three of those still to come.
+    n_saved = 0.25 * n_topics + 3.0
     last = np.inf
     n_fixed = 0  # fixed-point steps to take before the next Newton step
     n_failures = 0
@@ -413,7 +416,8 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture, tol, needed):
         can_stop = needed > -np.inf and 0 < iteration < VE_MAX_ITER and deficit < last
         if can_stop and cluster_value(m, alpha, gamma, weight, mixture) + CLEARLY * deficit < needed:
             return CLEARLY * deficit
-        if n_fixed == 0 and (is_guarded or not (deficit < slow * last or deficit <= tol)):
+        is_fast = deficit <= tol or math.log(deficit / tol) <= n_saved * math.log(last / deficit)
+        if n_fixed == 0 and (is_guarded or not is_fast):
             is_astray = is_fresh and deficit > last and not is_guarded
             is_fresh = not is_astray and topic_curvature(m, beta, alpha, gamma, weight, mixture, curvature)
             deficit = possible_gain(curvature, gap, residual) if is_fresh else np.inf
@@ -453,32 +457,31 @@ def spread_column(beta, weight, curvature, diagonal, release, common, mixture, c
     total = np.empty(TILE)
     for start in range(0, n_features, TILE):
         stop = min(start + TILE, n_features)
+        p = mixture[start:stop]
         fill(total, 0.0)
         fill(inner, 0.0)
         for k in range(n_topics):
+            topic = beta[k, start:stop]
             if is_loose:
-                f = release[k] * weight[k]
                 d = diagonal[k] * weight[k] ** 2
-                for v in range(start, stop):
-                    inner[v - start] += f * beta[k, v]
-                    total[v - start] += d * beta[k, v] * beta[k, v]
+                add_into(inner[: p.size], topic, release[k] * weight[k])
+                for v in range(p.size):
+                    total[v] += d * topic[v] * topic[v]
                 continue
             d = curvature[k, k] * weight[k] ** 2
-            for v in range(start, stop):
-                inner[v - start] = d * beta[k, v]
+            for v in range(p.size):
+                inner[v] = d * topic[v]
             for j in range(k):
-                f = 2.0 * curvature[k, j] * weight[k] * weight[j]
-                for v in range(start, stop):
-                    inner[v - start] += f * beta[j, v]
-            for v in range(start, stop):
-                total[v - start] += inner[v - start] * beta[k, v]
-        for v in range(start, stop):
+                add_into(inner[: p.size], beta[j, start:stop], 2.0 * curvature[k, j] * weight[k] * weight[j])
+            for v in range(p.size):
+                total[v] += inner[v] * topic[v]
+        for v in range(p.size):
             square = 0.0
-            if mixture[v] > 0.0:
-                square = total[v - start] / mixture[v] ** 2
+            if p[v] > 0.0:
+                square = total[v] / p[v] ** 2
                 if is_loose:
-                    square += (inner[v - start] / mixture[v]) ** 2 - common
-            column[v] = math.sqrt(max(square, 0.0))
+                    square += (inner[v] / p[v]) ** 2 - common
+            column[start + v] = math.sqrt(max(square, 0.0))
 
 
 @_once()

@@ -1,15 +1,11 @@
-"""Raw texts: read them from files, and count their words with settings that can be saved and applied to new texts."""
+"""Raw texts: count their words with settings that can be saved and applied to new texts."""
 
 from __future__ import annotations
 
-import io
-import json
-import os
 import re
-from collections import Counter
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral
-from pathlib import Path
 from reprlib import repr as short_repr
 from typing import Any, NamedTuple, Self
 
@@ -20,168 +16,17 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from mmpca.errors import CountsError, InputFileError, warn
-from mmpca.io.delimited import read_records
-from mmpca.io.streams import COMPRESSED_SUFFIXES, input_error, read_text, suffix, text_lines
-from mmpca.io.table import Names, as_names
+from mmpca.errors import CountsError, UnsegmentedTextWarning, warn
+from mmpca.io.texts import Texts, read_texts
 from mmpca.parameters import BOOLEAN, NONE, Rule, check_parameters, either, is_integer, one_of, real
 
 __all__ = ["CountTexts", "TextCounts", "Texts", "read_texts"]
 
 Analyzer = Callable[[str], list[str]]
 
-_TEXT_COLUMNS = ("text", "texts", "document", "content", "body", "abstract", "report")
-_NAME_COLUMNS = ("id", "name", "key")
-_JSON_SUFFIXES = (".jsonl", ".ndjson")
-
-
-class Texts(NamedTuple):
-    """Texts with their names.
-
-    Attributes
-    ----------
-    texts : list of str, length n_texts
-    names : ndarray of str objects, shape (n_texts,)
-        Names of the files, values of a column "id", "name" or "key", or else numbers of lines or records, from 1.
-    """
-
-    texts: list[str]
-    names: Names
-
-
-def read_texts(path: str | Path, *, column: str | None = None) -> Texts:
-    r"""Read texts from a file or a folder.
-
-    Parameters
-    ----------
-    path : str or Path
-        A folder with ``.txt`` or ``.TXT`` files, also in subfolders; a ``.csv`` or ``.tsv`` file with a header; a
-        ``.jsonl`` file with one object per line; or any other file with one text per line, empty lines ignored. Files
-        may be compressed with gzip, bzip2 or xz.
-    column : str, optional
-        The column or key that holds the texts. By default, "text" or a similar name, or the only one.
-
-    Returns
-    -------
-    Texts
-        `texts`, a list of str, and `names`, an array of str objects of the same length.
-
-    Raises
-    ------
-    InputFileError
-        If the texts cannot be read; `path` and `line` locate the error.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from mmpca.text import read_texts
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "reports.csv"
-    ...     _ = path.write_text("id,text\nA7,benign\nB2,\"malign, grade 2\"\n")
-    ...     read_texts(path)
-    Texts(texts=['benign', 'malign, grade 2'], names=array(['A7', 'B2'], dtype=object))
-    """
-    path = Path(path)
-    if os.path.isdir(path):  # unlike Path.is_dir, it never raises
-        if column is not None:
-            raise input_error(path, f"a folder of texts has no column {column!r}. Omit column.")
-        return _read_folder(path)
-    content = read_text(path)
-    if suffix(path) in _JSON_SUFFIXES:
-        return _read_json(path, content, column)
-    if suffix(path) in (".csv", ".tsv") or column is not None:
-        return _read_column(path, content, column)
-    lines = _filled_lines(content)
-    return _named_texts(path, list(lines.values()), list(lines))
-
-
-def _named_texts(path: Path, texts: Sequence[str], names: Sequence[object]) -> Texts:
-    """Return texts with their names, or raise InputFileError if there are none."""
-    if not any(text.strip() for text in texts):
-        raise _no_texts(path)
-    return Texts(list(texts), as_names([str(name) for name in names]))
-
-
-def _filled_lines(content: str) -> dict[int, str]:
-    """Return the lines that are not blank, by their numbers from 1."""
-    return {number: line for number, line in enumerate(text_lines(content), start=1) if line.strip()}
-
-
-def _no_texts(path: Path) -> InputFileError:
-    return input_error(path, "there are no texts. Check the step that wrote them.")
-
-
-def _read_folder(folder: Path) -> Texts:
-    """Return the contents of the text files in a folder, named by their relative paths without the suffix."""
-    suffixes = tuple(f".txt{packed}" for packed in ("", *COMPRESSED_SUFFIXES))
-    paths = sorted(path for path in folder.rglob("*") if path.name.lower().endswith(suffixes) and path.is_file())
-    if not paths:
-        counted = Counter(path.suffix or path.name for path in folder.rglob("*") if path.is_file())
-        found = ", ".join(f"{number} {kind}" for kind, number in counted.most_common(3))
-        others = f" (but {found})" if found else ""
-        raise input_error(folder, f"there are no .txt files in the folder{others}. Pass the folder that contains them.")
-    names = [re.split(r"\.txt", path.relative_to(folder).as_posix(), flags=re.IGNORECASE)[0] for path in paths]
-    return _named_texts(folder, [read_text(path) if path.stat().st_size else "" for path in paths], names)
-
-
-def _read_column(path: Path, content: str, column: str | None) -> Texts:
-    """Return a column of a delimited file, whose fields may span several lines."""
-    delimiter = "\t" if suffix(path) == ".tsv" else max(",;\t|", key=text_lines(content)[0].count)
-    records = [fields for _, fields in read_records(path, io.StringIO(content, newline=""), delimiter)]
-    if not records:
-        raise _no_texts(path)
-    header, body = records[0], records[1:]
-    position = header.index(_choose_column(path, header, column))
-    named = next((header.index(name) for name in header if name.lower() in _NAME_COLUMNS and name != column), None)
-    names = range(1, len(body) + 1) if named is None else [record[named] for record in body]
-    return _named_texts(path, [record[position] for record in body], list(names))
-
-
-def _choose_column(path: Path, header: Sequence[str], column: str | None) -> str:
-    """Return the name of the column of texts."""
-    if column is not None and column in header:
-        return column
-    likely = [name for name in header if name.lower() in _TEXT_COLUMNS]
-    if column is None and (len(likely) == 1 or len(header) == 1):
-        return (likely or list(header))[0]
-    wanted = "one column of texts" if column is None else f"a column {column!r}"
-    shown = ", ".join(short_repr(name) for name in header[:20])
-    raise input_error(
-        path,
-        f"expected {wanted}, but the columns are {shown}. Choose one with --text-column or, in Python, column.",
-    )
-
-
-def _read_json(path: Path, content: str, column: str | None) -> Texts:
-    """Return the values of a key of the objects, one per line."""
-    objects = {number: _parse_object(path, number, line) for number, line in _filled_lines(content).items()}
-    if not objects:
-        raise _no_texts(path)
-    keys = list(next(iter(objects.values())))
-    key = _choose_column(path, keys, column)
-    texts = [_text_of(path, number, item, key) for number, item in objects.items()]
-    named = next((name for name in keys if name.lower() in _NAME_COLUMNS and name != key), None)
-    names = [number if named is None else item.get(named, number) for number, item in objects.items()]
-    return _named_texts(path, texts, names)
-
-
-def _parse_object(path: Path, number: int, line: str) -> dict[str, Any]:
-    try:
-        item = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise input_error(path, f"expected a JSON object ({error}). Write one per line.", line=number) from error
-    if not isinstance(item, dict):
-        raise input_error(path, f"expected a JSON object, but found {short_repr(item)}.", line=number)
-    return item
-
-
-def _text_of(path: Path, number: int, item: dict[str, Any], key: str) -> str:
-    text = item.get(key)
-    if not isinstance(text, str):
-        found = "none" if key not in item else short_repr(text)
-        raise input_error(path, f"expected a text under {key!r}, but found {found}. Correct the line.", line=number)
-    return text
+_CHINESE_OR_JAPANESE = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+_CHECKED_CHARACTERS = 100_000  # for languages without spaces
+_LONGEST_WORDS = 4.0  # characters, on average; Chinese and Japanese words have about two
 
 
 # --- counting words ---------------------------------------------------------------------------------------------
@@ -205,6 +50,25 @@ def _is_document_frequency(value: Any) -> bool:
     return is_integer(value, 1) or (not isinstance(value, Integral) and real(0, 1).holds(value))
 
 
+def _language_words(language: str) -> list[str]:
+    """Return the stop words of a language, given by its English name or its code."""
+    if language == "english":
+        return sorted(ENGLISH_STOP_WORDS)
+    try:
+        import stop_words
+    except ImportError:
+        raise ImportError(
+            f"Stop words in {language!r} need a package that is not installed: pip install 'mmpca[languages]'. Or pass "
+            "a list of words."
+        ) from None
+    names = stop_words.LANGUAGE_MAPPING | {name: name for name in stop_words.AVAILABLE_LANGUAGES}
+    if language.lower() not in names:
+        known = ", ".join(sorted(stop_words.AVAILABLE_LANGUAGES))
+        raise ValueError(f"stop_words must be a list of words or a language ({known}), but it is {language!r}.")
+    words: list[str] = stop_words.get_stop_words(names[language.lower()])
+    return words
+
+
 _DOCUMENT_FREQUENCY = Rule(
     _is_document_frequency, "a number of texts (an integer of at least 1) or a share of the texts (a float from 0 to 1)"
 )
@@ -212,7 +76,15 @@ _VOCABULARY = Rule(_is_vocabulary, "a list of at least one word, without duplica
 _RULES = {
     "min_df": _DOCUMENT_FREQUENCY,
     "max_df": _DOCUMENT_FREQUENCY,
-    "stop_words": either(one_of("english"), either(Rule(_is_list_of_words, "a list of words"), NONE)),
+    "max_features": either(Rule(lambda value: is_integer(value, 1), "a whole number of at least 1"), NONE),
+    "stop_words": either(
+        Rule(
+            lambda value: isinstance(value, str) or _is_list_of_words(value),
+            "a language such as 'english', or a list of words",
+        ),
+        NONE,
+    ),
+    "tokenizer": either(Rule(callable, "a function"), NONE),
     "ngram_range": Rule(_is_ngram_range, "two whole numbers from 1 to 10 in ascending order"),
     "vocabulary": either(_VOCABULARY, NONE),
     "strip_accents": either(one_of("unicode", "ascii"), NONE),
@@ -250,8 +122,11 @@ class CountTexts(TransformerMixin, BaseEstimator):
         Ignore words that occur in fewer texts than this. An integer is a number of texts, a float a share of all texts.
     max_df : int or float, default=1.0
         Ignore words that occur in more texts than this.
-    stop_words : {"english"}, sequence of str or None, default=None
-        Words to ignore.
+    max_features : int or None, default=None
+        Count only this many words, the most frequent ones.
+    stop_words : str, sequence of str or None, default=None
+        Words to ignore: a list, or a language such as "english", "german" or "fr". Languages other than English need
+        the package `stop-words`: ``pip install "mmpca[languages]"``.
     ngram_range : tuple of two int, default=(1, 1)
         Smallest and largest number of consecutive words to count as one.
     vocabulary : sequence of str or None, default=None
@@ -262,6 +137,10 @@ class CountTexts(TransformerMixin, BaseEstimator):
         Whether to convert texts to lower case.
     min_length : int, default=2
         Ignore words with fewer characters than this.
+    tokenizer : callable or None, default=None
+        Function that splits a text into words, such as ``jieba.lcut`` for Chinese or a spaCy pipeline that returns
+        lemmas. Its words are then filtered by `min_length` and `stop_words`; words without letters and digits are
+        ignored. It is not saved with a model: pass it again when you load one.
 
     Attributes
     ----------
@@ -292,6 +171,8 @@ class CountTexts(TransformerMixin, BaseEstimator):
         strip_accents: str | None = None,
         lowercase: bool = True,
         min_length: int = 2,
+        max_features: int | None = None,
+        tokenizer: Callable[[str], Iterable[str]] | None = None,
     ) -> None:
         self.min_df = min_df
         self.max_df = max_df
@@ -301,6 +182,8 @@ class CountTexts(TransformerMixin, BaseEstimator):
         self.strip_accents = strip_accents
         self.lowercase = lowercase
         self.min_length = min_length
+        self.max_features = max_features
+        self.tokenizer = tokenizer
 
     def fit(self, texts: Iterable[str], y: object = None) -> Self:
         """Learn the vocabulary from texts, unless it is a parameter.
@@ -337,6 +220,11 @@ class CountTexts(TransformerMixin, BaseEstimator):
         ------
         CountsError
             If no word is left.
+
+        Warns
+        -----
+        UnsegmentedTextWarning
+            If the texts are in Chinese or Japanese without spaces between words.
         """
         check_parameters(self.get_params(deep=False), _RULES)
         checked = _check_texts(texts)
@@ -344,6 +232,8 @@ class CountTexts(TransformerMixin, BaseEstimator):
             self.words_ = self._given_words(self.vocabulary)
             return self.transform(checked)
         self._check_limits(len(checked))
+        if self.tokenizer is None:
+            _warn_of_unsegmented(checked)
         vectorizer = self._vectorizer(self._analyzer(self._stop_words()))
         try:
             X = vectorizer.fit_transform(checked)
@@ -425,6 +315,13 @@ class CountTexts(TransformerMixin, BaseEstimator):
         array([[1, 0]], dtype=int32)
         """
         parameters = self.get_params(deep=False)
+        if isinstance(self.stop_words, str) and self.stop_words != "english":
+            parameters["stop_words"] = sorted(_language_words(self.stop_words))  # needs no package when it is loaded
+        if self.tokenizer is not None:  # a name for the error message: a file runs no code
+            parameters["tokenizer"] = getattr(self.tokenizer, "__qualname__", type(self.tokenizer).__qualname__)
+        for name in ("max_features", "tokenizer"):
+            if parameters[name] is None:
+                del parameters[name]
         for name in ("stop_words", "vocabulary", "ngram_range"):
             if not (parameters[name] is None or isinstance(parameters[name], str)):
                 parameters[name] = [_plain(item) for item in parameters[name]]
@@ -433,12 +330,16 @@ class CountTexts(TransformerMixin, BaseEstimator):
         return {name: _plain(value) for name, value in parameters.items()}
 
     @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+    def from_settings(
+        cls, settings: Mapping[str, Any], *, tokenizer: Callable[[str], Iterable[str]] | None = None
+    ) -> Self:
         """Create a transformer from the result of `settings`, fitted if the original was.
 
         Parameters
         ----------
         settings : mapping
+        tokenizer : callable, optional
+            The tokenizer of the original, if it had one.
 
         Returns
         -------
@@ -447,14 +348,21 @@ class CountTexts(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a setting is unknown or has an invalid value.
+            If a setting is unknown or has an invalid value, or if the tokenizer is missing.
         """
         parameters = dict(settings)
+        if (name := parameters.pop("tokenizer", None)) is not None and tokenizer is None:
+            raise ValueError(
+                f"These texts were divided into words by the tokenizer {str(name)[:80]!r}, which is not saved. Pass it "
+                "again in Python: tokenizer=..."
+            )
+        parameters["tokenizer"] = tokenizer
         words = parameters.pop("words", None)
         unknown = [name for name in parameters if name not in _RULES]
         if unknown:
             raise ValueError(f"Unknown setting {unknown[0]!r}: expected only {', '.join(_RULES)} and words.")
-        check_parameters(parameters, {name: _RULES[name] for name in parameters})
+        words_only = {"stop_words": either(one_of("english"), either(Rule(_is_list_of_words, "a list of words"), NONE))}
+        check_parameters(parameters, {name: (_RULES | words_only)[name] for name in parameters})
         check_parameters({"words": words}, {"words": either(_VOCABULARY, NONE)})
         if "ngram_range" in parameters:
             parameters["ngram_range"] = tuple(parameters["ngram_range"])
@@ -476,31 +384,45 @@ class CountTexts(TransformerMixin, BaseEstimator):
 
     def _vectorizer(self, analyzer: Analyzer, vocabulary: Sequence[str] | None = None) -> CountVectorizer:
         return CountVectorizer(
-            analyzer=analyzer, vocabulary=vocabulary, min_df=self.min_df, max_df=self.max_df, dtype=np.int32
+            analyzer=analyzer,
+            vocabulary=vocabulary,
+            min_df=self.min_df,
+            max_df=self.max_df,
+            max_features=self.max_features,
+            dtype=np.int32,
         )
 
     def _analyzer(self, stop_words: list[str] | None, ngram_range: tuple[int, int] | None = None) -> Analyzer:
         """Return the function that splits a text into words or n-grams."""
-        analyzer: Analyzer = CountVectorizer(
+        analyze: Analyzer = CountVectorizer(
             lowercase=self.lowercase,
             strip_accents=self.strip_accents,
-            token_pattern=rf"(?u)\b\w{{{self.min_length},}}\b",
+            tokenizer=None if self.tokenizer is None else self._split,
+            token_pattern=rf"(?u)\b\w{{{self.min_length},}}\b" if self.tokenizer is None else None,
             ngram_range=tuple(ngram_range or self.ngram_range),
             stop_words=stop_words,
         ).build_analyzer()
-        return analyzer
+        # A letter with its accent as two characters would end a word in the middle.
+        return lambda text: analyze(unicodedata.normalize("NFC", text))
+
+    def _split(self, text: str) -> list[str]:
+        """Return the words that the given tokenizer finds."""
+        assert self.tokenizer is not None
+        words = (str(word) for word in self.tokenizer(text))
+        return [word for word in words if len(word) >= self.min_length and any(map(str.isalnum, word))]
 
     def _stop_words(self) -> list[str] | None:
         """Return the stop words after preprocessing, which makes "don" of "don't"."""
         if self.stop_words is None:
             return None
-        words = sorted(ENGLISH_STOP_WORDS) if isinstance(self.stop_words, str) else self.stop_words
+        words = _language_words(self.stop_words) if isinstance(self.stop_words, str) else self.stop_words
         preprocess = self._analyzer(None, (1, 1))
         return sorted({piece for word in words for piece in preprocess(word)})
 
     def _given_words(self, vocabulary: Sequence[str]) -> NDArray[np.object_]:
         """Return the given vocabulary, and warn about words that cannot be found in any text."""
         analyze = self._analyzer(self._stop_words())
+        vocabulary = [unicodedata.normalize("NFC", word) for word in vocabulary]  # like the texts
         unreachable = [word for word in vocabulary if word not in analyze(word)]
         if unreachable:
             warn(
@@ -509,7 +431,7 @@ class CountTexts(TransformerMixin, BaseEstimator):
                 "to the texts.",
                 UserWarning,
             )
-        return np.array(list(vocabulary), dtype=object)
+        return np.array(vocabulary, dtype=object)
 
 
 def _plain(value: Any) -> Any:
@@ -517,12 +439,34 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def _warn_of_unsegmented(texts: Sequence[str]) -> None:
+    """Warn about Chinese and Japanese texts without spaces between their words."""
+    n_characters, runs = 0, list[int]()
+    for text in texts:
+        runs += [len(run) for run in _CHINESE_OR_JAPANESE.findall(text)]
+        n_characters += len(text)
+        if n_characters > _CHECKED_CHARACTERS:
+            break
+    if sum(runs) > 0.3 * n_characters and sum(runs) > _LONGEST_WORDS * len(runs):
+        warn(
+            "The texts are in Chinese or Japanese and have no spaces between words, so whole phrases would be counted "
+            "as words. Pass a function that finds the words, such as tokenizer=jieba.lcut for Chinese or a MeCab "
+            "tagger for Japanese.",
+            UnsegmentedTextWarning,
+        )
+
+
 def _check_texts(texts: Iterable[str]) -> list[str]:
     """Return texts as a list, or raise an error for the first that is not a string."""
     if isinstance(texts, str):
         raise ValueError("Expected a list of texts, but found a single text. Put it into a list: [text].")
+    if hasattr(texts, "columns"):
+        shown = ", ".join(short_repr(name) for name in list(texts.columns)[:20])
+        raise ValueError(f"Expected a list of texts, but found a table with the columns {shown}. Pass one of them.")
     checked = list(texts)
     for number, text in enumerate(checked):
         if not isinstance(text, str):
-            raise TypeError(f"Expected texts, but text {number} is {text!r}. Convert it to a string, or leave it out.")
+            raise TypeError(
+                f"Expected texts, but text {number} is {short_repr(text)}. Convert it to a string, or leave it out."
+            )
     return checked

@@ -63,10 +63,12 @@ def test_each_cluster_has_its_size_truth_and_shares(demo):
         assert n_eighths == [round(share * BAR_WIDTH * 8) for share in model.cluster_topics_[q]]
 
 
-def test_each_topic_has_its_most_probable_words(demo):
+def test_each_topic_has_its_most_distinctive_words(demo):
     output, data, model = demo
     rows = rows_of(output, "Topics")
     assert [int(row[0]) for row in rows] == list(range(4))
-    for topic, row in zip(model.components_, rows, strict=True):
-        top = np.argsort(-topic, kind="stable")[:8]
-        assert row[1] == ", ".join(f"{data.feature_names[v]} {100 * topic[v]:.1f}" for v in top)
+    table = model.name_features(data.feature_names).features_frame(n_features=8).query("kind == 'topic'")
+    for k, row in enumerate(rows):
+        own = table[table["number"] == k]
+        expected = [f"{word} {100 * share:.1f}" for word, share in zip(own["feature"], own["share"], strict=True)]
+        assert row[1] == ", ".join(expected)

@@ -59,9 +59,11 @@ def test_the_result_is_shown(mmpca_command, studio, tmp_path):
     model = mmpca.load(target)
     for shown in (f"{model.bound_:,.1f}", f"{model.icl_:,.1f}", f"{model.overdispersion_:.2f}", str(target)):
         assert shown in done.out
-    for k in range(4):
-        word = model.feature_names_in_[model.components_[k].argmax()]
-        assert f"{k}   {word} {100 * model.components_[k].max():.1f}, " in done.out
+    for kind, number in (("cluster", 6), ("topic", 4)):
+        table = model.features_frame(n_features=1)
+        words = table.loc[table["kind"] == kind, "feature"].tolist()
+        assert len(words) == number
+        assert all(f" {word}" in done.out for word in words)
 
 
 def test_json_describes_the_model(mmpca_command, studio):
@@ -70,6 +72,9 @@ def test_json_describes_the_model(mmpca_command, studio):
     assert sum(cluster["rows"] for cluster in document["clusters"]) == 120
     assert len(document["labels"]) == 120
     assert np.asarray(document["cluster_topics"]).shape == (3, 2)
+    for kind, number in (("cluster", 3), ("topic", 2)):
+        assert [group[kind] for group in document[f"{kind}s"]] == list(range(number))
+        assert all(group["name"] == ", ".join(group["features"][:3]) for group in document[f"{kind}s"])
     assert document["interrupted"] is False
     assert document["model"] is None
 
@@ -207,7 +212,9 @@ def test_files_are_fitted_and_predicted_as_one_matrix(mmpca_command, studio, par
     several = mmpca_command("predict", model, *parts, *where, "--json", "--probabilities").json
     assert several["labels"] == one["labels"]
     labels_only = mmpca_command("predict", model, *parts, *where, "--json").json["labels"]
-    assert labels_only == [{key: row[key] for key in ("row", "cluster", "probability")} for row in one["labels"]]
+    assert labels_only == [
+        {key: row[key] for key in ("row", "cluster", "cluster_name", "probability")} for row in one["labels"]
+    ]
 
 
 def test_empty_rows_of_files_are_an_error_or_dropped(mmpca_command, where, parts, tmp_path):

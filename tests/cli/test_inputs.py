@@ -52,7 +52,6 @@ def test_names_in_the_same_order_may_repeat(table):
     [
         (["ann", "x", "y"], NAMES),
         (["cleo", "ann"], NAMES),
-        (["ann", "ben", "cleo", "dan"], NAMES),
         (["cleo", "ann", "ann"], NAMES),
         (["ben", "ann", "cleo"], ["ann", "ben", "ben"]),
         (["1", "2", "3"], ["0", "1", "2"]),  # numbered from 1: every label would shift
@@ -63,6 +62,40 @@ def test_labels_that_cannot_be_matched_are_an_error(table, rows, names):
     with pytest.raises(InputFileError) as caught:
         read_labels(path, names, len(names))
     assert caught.value.path == path
+
+
+def write_metadata(path, text):
+    path.write_text(text)
+    return path
+
+
+def test_labels_are_matched_by_any_column_that_has_the_names(tmp_path, capsys):
+    path = write_metadata(tmp_path / "map.tsv", "#SampleID\tage\tSite\ncleo\t4\tgut\nann\t5\ttongue\nben\t6\tgut\n")
+    assert read_labels(path, NAMES, 3, "Site") == ["tongue", "gut", "gut"]
+    assert read_labels(path, NAMES, 3, "age") == ["5", "6", "4"]
+    assert capsys.readouterr().err == ""
+
+
+def test_labels_of_several_columns_are_ambiguous(tmp_path):
+    path = write_metadata(tmp_path / "map.tsv", "id\tage\tsite\nann\t5\ttongue\nben\t6\tgut\ncleo\t4\tgut\n")
+    for column in (None, "nothing"):
+        with pytest.raises(InputFileError, match="site") as caught:
+            read_labels(path, NAMES, 3, column)
+        assert caught.value.path == path
+
+
+def test_names_in_two_columns_that_disagree_are_ambiguous(tmp_path):
+    path = write_metadata(tmp_path / "map.csv", "a,b,label\nann,ben,1\nben,cleo,2\ncleo,ann,3\n")
+    with pytest.raises(InputFileError, match="'a', 'b'"):
+        read_labels(path, NAMES, 3)
+    assert read_labels(write_metadata(path, "row,b,label\nann,ben,1\nben,cleo,2\ncleo,ann,3\n"), NAMES, 3) == list(
+        "123"
+    )
+
+
+def test_records_of_other_rows_are_left_out_with_a_note(table, capsys):
+    assert read_labels(table("dan", "cleo", "ann", "ben"), NAMES, 3) == ["ANN", "BEN", "CLEO"]
+    assert "1 record " in " ".join(capsys.readouterr().err.split())
 
 
 def test_labels_of_other_files_are_their_lines(tmp_path):
@@ -84,7 +117,7 @@ def test_labels_of_other_files_are_their_lines(tmp_path):
         ("odd.csv", b"row,label\n1\n", 2),
         ("none.csv", b"", None),
         ("header.csv", b"row,label\n", None),
-        ("latin.csv", b"row,label\n1,\xe9\n", 2),
+        ("cyrillic.csv", "row,label\n1,липы\n".encode("cp1251"), 2),
         ("table.txt", b"row,label\n1,2\n", None),
     ],
 )
@@ -249,3 +282,72 @@ def test_settings_that_do_not_belong_to_the_model_are_an_error(mmpca_command, re
     file.model.save(tmp_path / "bad.mmpca", text=spoil(file.text))
     done = mmpca_command("predict", tmp_path / "bad.mmpca", reports / "new")
     assert (done.code, done.out) == (1, "")
+
+
+# --- inputs as they are in the wild -------------------------------------------------------------------------------
+
+FITTED = ("-q", 2, "-k", 2, "--jobs", 1)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Return a folder of texts in two encodings, one of them empty."""
+    path = tmp_path / "texts"
+    path.mkdir()
+    for number in range(12):
+        text = ("Größe Läsion übel" if number % 2 else "match coach team") + f" word{number % 3}"
+        (path / f"{number:02}.txt").write_bytes(text.encode("cp1252" if number % 4 == 1 else "utf-8"))
+    (path / "12.txt").write_text("")
+    return path
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_folder_with_an_empty_text_and_other_encodings_goes_from_selection_to_a_page(mmpca_command, folder, tmp_path):
+    selected = mmpca_command(
+        "select", folder, "-q", "1-2", "-k", "2", "--jobs", 1, "-m", tmp_path / "m.mmpca", "-o", tmp_path / "labels.csv"
+    )
+    assert selected.code == 0, selected.error
+    assert "1 text " in " ".join(selected.err.split())
+    assert "Windows-1252" in selected.err
+    assert len((tmp_path / "labels.csv").read_text().splitlines()) == 13
+    words = read_model(tmp_path / "m.mmpca").model.feature_names_in_.tolist()
+    assert {"größe", "läsion", "übel"} <= set(words)
+    page = mmpca_command("report", tmp_path / "m.mmpca", "--data", folder, "-o", tmp_path / "page.html")
+    assert page.code == 0, page.error
+    predicted = mmpca_command("predict", tmp_path / "m.mmpca", folder / "00.txt", "--json")
+    assert any("--per" in note for note in predicted.json["notes"])
+
+
+def test_columns_of_texts_and_names_are_chosen(mmpca_command, tmp_path):
+    records = [{"case": f"c{i}", "finding": f"red blue word{i % 2}"} for i in range(6)]
+    (tmp_path / "x.json").write_text(json.dumps(records))
+    done = mmpca_command("inspect", tmp_path / "x.json", "--text-column", "finding", "--id-column", "case", "--json")
+    assert done.json["first_rows"][:2] == ["c0", "c1"]
+    assert mmpca_command("inspect", tmp_path / "x.json").code == 1
+
+
+def test_an_encoding_is_named(mmpca_command, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_bytes("site,липы,ель\na,1,2\nb,2,1\n".encode("cp1251"))
+    failed = mmpca_command("inspect", path)
+    assert (failed.code, "--encoding" in failed.error) == (1, True)
+    assert mmpca_command("inspect", path, "--encoding", "cp1251", "--json").json["first_features"] == ["липы", "ель"]
+
+
+def test_an_otu_table_and_its_metadata_become_clusters_and_labels(mmpca_command, tmp_path):
+    rng = np.random.default_rng(0)
+    counts = np.where(np.arange(16)[:, None] % 2 == np.arange(20) % 2, rng.poisson(30, (16, 20)), 1)  # species by sites
+    sites = [f"S{i}" for i in range(20)]
+    lines = ["# Constructed from biom file", "\t".join(["#OTU ID", *sites, "taxonomy"])]
+    lines += ["\t".join([f"OTU{v}", *map(str, row), f"k__Bacteria; p__{v}"]) for v, row in enumerate(counts)]
+    (tmp_path / "otus.tsv").write_text("\n".join(lines))
+    order = rng.permutation(20)
+    body = "".join(f"S{i}\t{30 + i}\t{'odd' if i % 2 else 'even'}\n" for i in order)
+    (tmp_path / "map.tsv").write_text("#SampleID\tage\thabitat\n" + body)
+    done = mmpca_command(
+        "compare", tmp_path / "otus.tsv", *FITTED[:4], "--metadata", tmp_path / "map.tsv", "--label-column", "habitat",
+        "--method", "MMPCA", "--no-memory", "--json",
+    )  # fmt: skip
+    assert done.json[0]["ari"] == 1
+    ambiguous = mmpca_command("compare", tmp_path / "otus.tsv", *FITTED[:4], "--metadata", tmp_path / "map.tsv")
+    assert (ambiguous.code, "--label-column" in ambiguous.error) == (1, True)

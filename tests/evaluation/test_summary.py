@@ -28,7 +28,7 @@ def test_the_summary_holds_the_numbers_of_the_model_and_the_measures(data, model
 
 
 def test_the_certainty_of_a_cluster_is_the_mean_probability_of_its_rows(data, model):
-    probabilities = model.predict_proba(data.X)
+    probabilities = model.leave_one_out_proba(data.X)
     for q, certainty in enumerate(summarize(model, data.X).certainty):
         assert certainty == pytest.approx(probabilities[model.labels_ == q, q].mean())
 

@@ -178,7 +178,8 @@ BAD_TABLES = {
     "no delimiter": (b"hello\nworld\n", 1),
     "latin-1 below": ("id,a,b\nx,1,2\nçà,1,2\n".encode("latin-1"), 3),
     "mixed encodings": ("id,é,b\n".encode() + "ü,1,2\n".encode("latin-1"), 2),
-    "UTF-16": ("id,a,b\nx,1,2\n".encode("utf-16"), 1),
+    "half of UTF-16": ("id,a,b\nx,1,2\n".encode("utf-16")[:-1], None),
+    "Cyrillic of Windows": ("id,a,b\nx,1,2\nлипы,1,2\n".encode("cp1251"), 3),
     "binary junk": (bytes(range(256)) * 4, 1),
     "zero bytes": (b"id,a\nx,\0\n", 2),
     "open quotes": (b'id,a,b\nx,1,2\n"y,1,2\n', 3),
@@ -261,7 +262,7 @@ BAD_FRAMES = {
     "missing name": (frame(word=[None, "y"]), 1),
     "counts in words": (frame(count=["one", "two"]), None),
     "no records": (frame()[:0], None),
-    "other columns": (frame().rename(columns={"count": "amount"}).assign(more=1), None),
+    "other columns": (frame().rename(columns={"count": "amount"}).assign(more=1), 1),
 }
 
 
@@ -417,6 +418,9 @@ def test_bad_h5ad_files_are_rejected(tmp_path):
     path = tmp_path / "X.h5ad"
     anndata.AnnData(np.array([[0.5, 1.0]]), layers={"counts": np.array([[1, 2]])}).write_h5ad(path)
     assert_not_counts(path, 0, 0)
+    with pytest.raises(CountsError, match="--layer: 'counts'"):
+        read_counts(path, layer="X")
+    assert read_counts(path, layer="counts").X.toarray().tolist() == [[1, 2]]
     assert_rejected(path, layer="other")
     assert_rejected(path, layer="raw")
     path.write_bytes(path.read_bytes()[:2000])
@@ -576,9 +580,9 @@ def test_a_names_file_that_does_not_exist_is_rejected(matrix):
     assert_rejected(matrix, at=path, row_names=path)
 
 
-def test_names_in_another_encoding_are_rejected(matrix):
+def test_names_in_an_encoding_that_cannot_be_guessed_are_rejected(matrix):
     path = matrix.with_name("X.columns.txt")
-    path.write_bytes("a\nb\né\n".encode("latin-1"))
+    path.write_bytes("a\nb\nлипы\n".encode("cp1251"))
     assert_rejected(matrix, 3, at=path)
 
 

@@ -158,6 +158,116 @@ def test_tables_of_species_by_sample_are_transposed(tmp_path):
     assert_counts(table, ["x", "y"], ["a", "b", "c"], n_notes=1)
 
 
+OTUS = '#OTU ID\tx\ty\ttaxonomy\na\t1\t0\tk__Bacteria; p__A\nb\t0\t3\t"k__Bacteria; ""p"""\nc\t2\t1\tUnassigned\n'
+
+
+@pytest.mark.parametrize("title", ["#OTU ID", "OTU ID", "id", "", "#NAME"])
+def test_a_taxonomy_annotates_the_features_of_a_transposed_table(tmp_path, title):
+    table = read_counts(write(tmp_path / "X.tsv", OTUS.replace("#OTU ID", title)))
+    assert_counts(table, ["x", "y"], ["a", "b", "c"], n_notes=2)
+    assert table.feature_annotations["taxonomy"].tolist() == ["k__Bacteria; p__A", 'k__Bacteria; "p"', "Unassigned"]
+
+
+def test_a_taxonomy_is_left_out_if_the_rows_are_no_features(tmp_path):
+    table = read_counts(write(tmp_path / "X.tsv", OTUS), transpose=False)
+    assert (table.row_names.tolist(), table.feature_annotations) == (["a", "b", "c"], None)
+    assert len(table.notes) == 1
+
+
+def test_a_bad_count_before_a_taxonomy_is_an_error_at_its_line(tmp_path):
+    path = write(tmp_path / "X.tsv", OTUS.replace("\t3\t", "\t-3\t"))
+    with pytest.raises(InputFileError) as caught:
+        read_counts(path)
+    assert (caught.value.path, caught.value.line) == (path, 3)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["OTU1", "OTU2", "OTU3"],
+        ["ASV_1", "ASV_2", "ASV_9"],
+        ["ENSG00000139618", "ENSG00000139619", "ENSG00000139620.3"],
+    ],
+)
+def test_rows_named_like_features_are_noted_unless_the_caller_decides(tmp_path, names):
+    path = write(tmp_path / "X.csv", "id,a,b,c\n" + "".join(f"{name},1,2,0\n" for name in names))
+    notes = read_counts(path).notes
+    assert sum("--transpose" in note for note in notes) == 1
+    assert read_counts(path, transpose=False).notes == []
+    assert read_counts(path, transpose=True).feature_names.tolist() == names
+
+
+# --- counts of RNA in cells -----------------------------------------------------------------------------------------
+
+
+def write_cells(folder, genes="features", packed=".gz"):
+    """Write the folder of a program that counts RNA in cells: genes by cells."""
+    folder.mkdir()
+    names = {genes: "G1\tA\tGene Expression\nG2\tB\tGene Expression\nG3\tC\tGene Expression\n", "barcodes": "x\ny\n"}
+    matrix = "%%MatrixMarket matrix coordinate integer general\n3 2 4\n1 1 1\n3 1 2\n2 2 3\n3 2 1\n"
+    files = {f"{name}.tsv{packed}": text for name, text in names.items()} | {f"matrix.mtx{packed}": matrix}
+    for name, text in files.items():
+        (folder / name).write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    return folder
+
+
+@pytest.mark.parametrize(("genes", "packed"), [("features", ".gz"), ("genes", "")])
+def test_a_folder_of_cells_is_read_as_one_matrix(tmp_path, genes, packed):
+    table = read_counts(write_cells(tmp_path / "cells", genes, packed))
+    assert_counts(table, ["x", "y"], ["A", "B", "C"], n_notes=1)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("symbols", [["A", "B", "C"], ["A", "A", "C"]])
+def test_hdf5_files_of_cells_are_read(tmp_path, version, symbols):
+    h5py = pytest.importorskip("h5py")
+    path = tmp_path / "cells.h5"
+    with h5py.File(path, "w") as file:
+        group = file.create_group("matrix" if version == 3 else "GRCh38")
+        X = sparse.csr_array([[1, 0, 2], [0, 3, 1]])  # cells by genes
+        for name, values in {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": [3, 2]}.items():
+            group[name] = values
+        group["barcodes"] = np.array([b"x", b"y"])
+        genes = group.create_group("features") if version == 3 else group
+        genes["id" if version == 3 else "genes"] = np.array([b"G1", b"G2", b"G3"])
+        genes["name" if version == 3 else "gene_names"] = np.array([symbol.encode() for symbol in symbols])
+    assert detect_format(path) == "10x"
+    unique = len(set(symbols)) == 3
+    table = read_counts(path)
+    assert_counts(table, ["x", "y"], symbols if unique else ["G1", "G2", "G3"], n_notes=2 - unique)
+    with h5py.File(path, "a") as file:
+        del next(iter(file.values()))["indices"]
+    with pytest.raises(InputFileError):
+        read_counts(path, format="10x")
+
+
+# --- encodings ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-16-le", "utf-8-sig"])
+@pytest.mark.parametrize("has_arrow", [True, False])
+def test_tables_and_triples_in_other_encodings(tmp_path, encoding, has_arrow, monkeypatch):
+    if not has_arrow:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+    n_notes = encoding == "cp1252"
+    path = tmp_path / "X.csv"
+    path.write_bytes("id,rosé,Öl,naïve\r\nx,1,0,2\r\ny,0,3,1\r\n".encode(encoding))
+    assert_counts(read_counts(path), ["x", "y"], ["rosé", "Öl", "naïve"], n_notes=n_notes)
+    path.write_bytes("doc,word,count\nx,rosé,1\nx,naïve,2\ny,Öl,3\ny,naïve,1\n".encode(encoding))
+    table = read_counts(path, feature_names=["rosé", "Öl", "naïve"])
+    assert_counts(table, ["x", "y"], ["rosé", "Öl", "naïve"], n_notes=n_notes)
+
+
+def test_a_given_encoding_is_used_for_the_whole_table(tmp_path):
+    path = tmp_path / "X.csv"
+    path.write_bytes("id,липы,b,c\nx,1,0,2\ny,0,3,1\n".encode("cp1251"))
+    assert_counts(read_counts(path, encoding="cp1251"), ["x", "y"], ["липы", "b", "c"])
+    for encoding in ("ascii", "nothing", "base64", "utf-16"):
+        with pytest.raises(InputFileError) as caught:
+            read_counts(path, encoding=encoding)
+        assert caught.value.path == path
+
+
 def test_given_names_go_before_those_of_a_table(tmp_path):
     path = write(tmp_path / "X.csv", "id,a,b,c\nx,1,0,2\ny,0,3,1\n")
     assert_counts(read_counts(path, row_names=["p", "q"], feature_names=("r", "s", "t")), ["p", "q"], ["r", "s", "t"])

@@ -7,7 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 import mmpca
 from mmpca import MMPCA, MMPCASearch, distributed, plots
 from mmpca.errors import ModelFileError, OverdispersionWarning
-from mmpca.model.dispersion import in_counts
+from mmpca.model.dispersion import advice_on, in_counts
 from mmpca.report.contents import cluster_cards
 from mmpca.report.context import check_context, explain_rows, measure_margins
 
@@ -211,9 +211,9 @@ def test_a_file_without_its_factors_is_an_error(fits, tmp_path):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_the_page_shows_the_probabilities_of_predict_proba(rows, fits, name):
+def test_the_page_shows_the_probabilities_of_fitted_rows_without_themselves(rows, fits, name):
     X, model = rows[0], fits[name]
-    own = model.predict_proba(X)[np.arange(len(X)), model.labels_]
+    own = model.leave_one_out_proba(X)[np.arange(len(X)), model.labels_]
     context = check_context(model, X)
     shown = explain_rows(context, list(range(len(X) - 1)), "found")
     np.testing.assert_allclose([row.why.probability for row in shown], own[:-1], rtol=1e-9, atol=1e-12)
@@ -226,3 +226,23 @@ def test_auto_keeps_the_published_model_where_halves_of_the_features_cannot_be_c
     model = MMPCA(2, 2, dispersion="auto", random_state=0).fit(X)
     assert model.overdispersion_ > 3
     assert model.dispersion_ == "multinomial"
+
+
+@pytest.mark.filterwarnings("ignore::mmpca.errors.InterruptedSearchWarning")
+def test_a_fit_that_stops_before_factors_and_clusters_settle_has_not_converged(rows):
+    def stop(progress):
+        return progress.stage == "starts"
+
+    model = MMPCA(2, 2, dispersion="polya", n_init=1, random_state=0).fit(rows[0], callback=stop)
+    assert not model.converged_
+
+
+def test_a_loaded_model_needs_no_advice_either_if_auto_has_compared_the_remedies(tmp_path):
+    X = np.random.default_rng(0).negative_binomial(0.5, 0.01, (40, 3)) + 1
+    model = MMPCA(2, 2, dispersion="auto", random_state=0).fit(X)
+    model.save(tmp_path / "a.mmpca")
+    loaded = mmpca.load(tmp_path / "a.mmpca")
+    assert model.overdispersion_ > 3
+    assert advice_on(model) is None
+    assert advice_on(loaded) is None
+    assert (loaded.dispersion, loaded.dispersion_, loaded.stabilize_) == ("auto", "multinomial", None)

@@ -90,7 +90,7 @@ def test_all_fitted_attributes_are_documented(model, attributes_of):
     documented = {
         "labels_", "weights_", "components_", "cluster_topics_", "cluster_topic_params_", "bound_", "icl_",
         "bound_history_", "n_epochs_", "converged_", "n_features_in_", "smoothing_",
-        "starts_", "overdispersion_", "cluster_overdispersion_", "cluster_counts_",
+        "starts_", "overdispersion_", "cluster_overdispersion_", "cluster_counts_", "cluster_row_counts_",
         "topic_prior_", "dispersion_", "stabilize_",
     }  # fmt: skip
     assert attributes_of(model).keys() == documented
@@ -627,6 +627,7 @@ BAD_PARAMETERS = {
     "n_init": [0, "Auto", None],
     "algorithm": ["GREEDY", None],
     "dispersion": ["dirichlet", None],
+    "temperature": ["Auto", 0, None],
     "stabilize": ["log", True],
     "max_epochs": [-1, np.inf],
     "tol": [-1, None],

@@ -20,7 +20,7 @@ def fixed(profiles, weights, *, names=None):
     model.n_features_in_ = n_features
     model.components_, model.cluster_topics_ = profiles, np.eye(n_clusters)
     model.weights_, model.overdispersion_ = np.asarray(weights), 1.0
-    model.topic_prior_, model.stabilize_, model.smoothing_ = 1.0, None, 0.0
+    model.topic_prior_, model.stabilize_, model.smoothing_, model.temperature_ = 1.0, None, 0.0, 1.0
     model.dispersion_, model.cluster_topic_params_ = "multinomial", 1.0 + 40 * np.eye(n_clusters)
     model.labels_, model.cluster_counts_ = np.arange(n_clusters, dtype=np.int32), np.round(40 * profiles)
     if names is not None:
@@ -47,8 +47,9 @@ def test_evidence_sizes_and_the_rest_sum_to_the_margin(model, X, n_features):
 
 
 def test_probabilities_and_log_odds_agree_with_predict_proba(model, X):
-    probabilities, joint = model.predict_proba(X), model._joint(X)
-    for i, why in enumerate(model.explain(X, labels=model.predict(X))):
+    new = X[:79]  # one row less: these are not the fitted rows
+    probabilities, joint = model.predict_proba(new), model._joint(new) / model.temperature_
+    for i, why in enumerate(model.explain(new)):
         assert why.row == i
         assert why.probability == pytest.approx(probabilities[i, why.cluster], rel=1e-12)
         assert [other.cluster for other in why.alternatives] == [q for q in np.argsort(-joint[i]) if q != why.cluster]
@@ -80,11 +81,11 @@ def test_the_strongest_evidence_is_listed_and_the_rest_summed():
 
 
 def test_removing_a_feature_changes_the_margin_by_its_evidence(model, X):
-    why = model.explain(X, [7], n_features=100)[0]
+    why = model.explain(X[:79], [7], n_features=100)[0]
     for part in why.evidence_for + why.evidence_against:
         without = X[7].copy()
         without[part.feature] = 0
-        joint = model._joint(without[None])[0]
+        joint = model._joint(without[None])[0] / model.temperature_
         assert why.margin - part.nats == pytest.approx(joint[why.cluster] - joint[why.runner_up], abs=1e-9)
 
 
@@ -138,12 +139,12 @@ def test_evidence_is_weighed_in_the_units_of_the_fit_and_shown_with_the_counts(X
     units = model.units.convert(as_counts(bursts)).to_csr().toarray()
     mixture = model.mixture()
     log_profiles = np.log(mixture.cluster_topics @ mixture.topics)
-    for why in model.explain(bursts, [0, 7]):
+    for why in model.explain(bursts[:-1], [0, 7]):
         for part in why.evidence_for + why.evidence_against:
             i, v = why.row, part.feature
             assert part.occurrences == bursts[i, v]
             odds = log_profiles[why.cluster, v] - log_profiles[why.runner_up, v]
-            assert part.nats == pytest.approx(units[i, v] * odds, rel=1e-9)
+            assert part.nats == pytest.approx(units[i, v] * odds / model.temperature_, rel=1e-9)
 
 
 # --- special cases ----------------------------------------------------------------------------------------------
@@ -174,16 +175,25 @@ def test_a_feature_that_no_topic_has_is_no_evidence():
     [(1.0, "borderline"), (2.9, "borderline"), (3.1, "likely"), (98.0, "likely"), (100.0, "clear"), (1e300, "clear")],
 )
 def test_verdicts_follow_the_probability(odds, verdict):
-    assert judge(np.log([odds, 1.0]), 0, 1.0) == verdict
-    assert judge(np.log([odds, 1.0]), 0, np.nan) == verdict
-    assert judge(np.log([odds, 1.0]), 0, 0.5) == verdict
-    assert judge(np.log([1.0, odds]), 1, 1.0) == verdict
+    assert judge(odds / (odds + 1.0)) == verdict
 
 
-def test_overdispersion_makes_verdicts_more_cautious():
-    assert judge(np.log([1000.0, 1.0]), 0, 1.0) == "clear"
-    assert judge(np.log([1000.0, 1.0]), 0, 3.0) == "likely"
-    assert judge(np.log([1000.0, 1.0]), 0, 10.0) == "borderline"
+def test_a_temperature_divides_all_log_odds_and_makes_verdicts_more_cautious(two):
+    row = [[12, 5, 1]]
+    (cold,) = two.explain(row)
+    two.temperature_ = 5.0
+    (warm,) = two.explain(row)
+    assert (cold.verdict, warm.verdict) == ("clear", "likely")
+    assert warm.margin == pytest.approx(cold.margin / 5)
+    assert warm.from_sizes == pytest.approx(cold.from_sizes / 5)
+    assert [part.nats for part in warm.evidence_for] == pytest.approx([part.nats / 5 for part in cold.evidence_for])
+
+
+def test_a_fitted_row_is_explained_without_its_own_contribution(model, X):
+    probabilities = model.leave_one_out_proba(X)
+    for why in model.explain(X):
+        assert why.probability == pytest.approx(probabilities[why.row, why.cluster], rel=1e-9)
+        assert why.is_held_by_itself == (probabilities[why.row].argmax() != why.cluster)
 
 
 # --- invalid arguments ------------------------------------------------------------------------------------------

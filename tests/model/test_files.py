@@ -61,9 +61,10 @@ def test_every_parameter_and_every_fitted_attribute_survives(models, path):
         model.save(path)
         loaded = mmpca.load(path)
         assert vars(loaded).keys() == vars(model).keys()
-        fitted = {"topics": model.topics_source_} if isinstance(model.topics, str) else {}  # what "auto" chose
-        for name, value in (vars(model) | fitted).items():
-            np.testing.assert_array_equal(getattr(loaded, name), value, err_msg=f"{kind}: {name}")
+        assert loaded.temperature_ == model.temperature_
+        for name, value in vars(model).items():
+            if name != "_temperature":  # estimated when it is first needed
+                np.testing.assert_array_equal(getattr(loaded, name), value, err_msg=f"{kind}: {name}")
             if name.endswith("_"):
                 assert type(getattr(loaded, name)) is type(value), name
                 assert np.asarray(getattr(loaded, name)).dtype == np.asarray(value).dtype, name
@@ -117,6 +118,22 @@ def test_a_file_from_the_first_release_is_read():
     assert file.model.bound_ == -890.8493140032992
     assert file.model.predict(new).tolist() == [1, 0]
     np.testing.assert_array_equal(file.model.refit_components_, file.model.components_)
+
+
+def test_a_file_of_the_second_schema_is_read_and_has_automatic_names():
+    model = mmpca.load(Path(__file__).parent / "data" / "schema-2.mmpca")
+    assert model.labels_.tolist() == [1, 1, 0, 0]
+    assert model.cluster_names_.tolist() == ["sun", "ham"]
+    assert model.clusters_frame()["size"].tolist() == [2, 2]
+
+
+def test_names_of_clusters_and_topics_are_kept(X, path):
+    model = MMPCA(4, 3, n_init=1, random_state=0).fit(X).rename({3: "rügby", 0: "水"}, {1: "ball games"})
+    model.save(path)
+    loaded = mmpca.load(path)
+    assert loaded.cluster_names_.tolist() == model.cluster_names_.tolist()
+    assert loaded.topic_names_.tolist() == model.topic_names_.tolist()
+    assert loaded.rename({0: None}).cluster_names_[3] == "rügby"
 
 
 def test_a_random_generator_is_not_kept(X, path):
@@ -427,6 +444,8 @@ BAD_ENTRIES = {
     "fitted/_mean_length": [0],
     "starts": [[], [{"kind": "a"}]],
     "feature_names": [["a"], list(range(25))],
+    "names": [None, {}, {"clusters": {}, "topics": []}],
+    "names/clusters": [{"4": "a"}, {"-1": "a"}, {"one": "a"}, {"0": 1}, {"0": ""}],
     "output": ["os", []],
     "text": [[]],
     "versions": [[]],

@@ -113,6 +113,47 @@ def test_every_kind_of_input_gives_the_same_fit_and_is_not_modified(X, kind, ref
 
 
 @pytest.mark.parametrize("name", ["csr_array", "float64", "int32"])
+def of_polars(frame):
+    return pytest.importorskip("polars").from_pandas(frame)
+
+
+def backed(frame, path, *, is_sparse):
+    """Return the counts of an AnnData object whose values stay in a file."""
+    anndata = pytest.importorskip("anndata")
+    X = frame.to_numpy().astype(np.float32)
+    anndata.AnnData(sparse.csr_matrix(X) if is_sparse else X).write_h5ad(path)
+    return anndata.read_h5ad(path, backed="r").X
+
+
+TABLES = {
+    "polars": lambda frame, path: of_polars(frame),
+    "lazy frame of polars": lambda frame, path: of_polars(frame).lazy(),
+    "pyarrow": lambda frame, path: pytest.importorskip("pyarrow").Table.from_pandas(frame),
+    "xarray": lambda frame, path: pytest.importorskip("xarray").DataArray(frame, dims=("site", "species")),
+    "DuckDB": lambda frame, path: pytest.importorskip("duckdb").connect().from_df(frame),
+    "backed AnnData": lambda frame, path: backed(frame, path, is_sparse=False),
+    "backed sparse AnnData": lambda frame, path: backed(frame, path, is_sparse=True),
+}
+
+
+@pytest.mark.filterwarnings("ignore::anndata.ImplicitModificationWarning")
+@pytest.mark.parametrize("table", TABLES)
+def test_tables_of_other_libraries_give_the_same_fit_and_keep_their_names(X, reference, tmp_path, table):
+    names = [f"species{v}" for v in range(X.shape[1])]
+    held = TABLES[table](pd.DataFrame(X, columns=names), tmp_path / "X.h5ad")
+    model = MMPCA(4, 3, n_init=1, random_state=0).fit(held)
+    assert getattr(model, "feature_names_in_", np.array(names)).tolist() == names
+    assert hasattr(model, "feature_names_in_") == (not table.startswith("backed"))
+    np.testing.assert_array_equal(model.labels_, reference.labels_)
+    np.testing.assert_array_equal(model.predict(held), reference.predict(X))
+
+
+def test_an_anndata_object_is_an_error_that_says_what_to_pass(X):
+    anndata = pytest.importorskip("anndata")
+    with pytest.raises(CountsError, match=r"mmpca\.anndata"):
+        MMPCA(4, 3).fit(anndata.AnnData(X.astype(np.float32)))
+
+
 def test_square_roots_do_not_modify_the_input(X, name):
     kind = sparse.csr_array(X.astype(np.int32)) if name == "csr_array" else X.astype(name)
     before = content(kind)

@@ -174,6 +174,28 @@ def test_totals_are_found_by_their_values(trees, place):
     assert misread(np.vstack([X, X.sum(axis=0)])) == {"totals feature", "totals row"}
 
 
+@pytest.mark.parametrize("place", [0, -1])
+def test_totals_of_few_and_rare_features_are_found(place):
+    rare = np.array([9, 11, 9, 12, 9, 8, 8, 7, 5, 4, 10, 7, 8, 4])
+    X = np.column_stack([rare, np.arange(14) % 3, np.arange(14) % 5 == 2, np.zeros(14)]).astype(int)
+    assert misread(np.insert(X, place % 15, X.sum(axis=0), axis=0)) == {"totals row"}
+    assert misread(np.insert(X, place % 15, X.sum(axis=0) + [1, 0, 0, 0], axis=0)) == set()
+
+
+def test_a_row_in_a_small_table_may_be_the_sum_of_the_others_by_chance():
+    rng = np.random.default_rng(0)
+    n_tables = n_sums = n_found = 0
+    while n_tables < 3000:
+        n_rows, n_features = rng.integers(3, 9), rng.integers(1, 4)
+        X = rng.poisson(rng.lognormal(0, 1.5, (n_rows, 1)) * rng.gamma(1, 2, n_features))
+        if X.any(axis=1).all():
+            n_tables += 1
+            n_sums += (X.sum(axis=0) == 2 * X).all(axis=1).any()
+            n_found += "totals row" in misread(X)
+    assert n_sums >= 20
+    assert n_found <= 3  # a chance of one in a thousand
+
+
 def test_totals_are_found_beside_an_identifier(trees):
     X = np.column_stack([shuffled(60), trees, trees.sum(axis=1)])
     X = np.vstack([X, [1, *X[:, 1:].sum(axis=0)]])

@@ -183,7 +183,7 @@ def test_probabilities_follow_bayes_rule_and_their_maximum_is_predicted(model, n
     probabilities = model.predict_proba(new_rows)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-12)
     np.testing.assert_array_equal(probabilities.argmax(axis=1), model.predict(new_rows))
-    joint = np.exp(brute_force_joint(model, new_rows[:24]))  # short rows: nothing underflows
+    joint = np.exp(brute_force_joint(model, new_rows[:24]) / model.temperature_)  # short rows: nothing underflows
     np.testing.assert_allclose(probabilities[:24], joint / joint.sum(axis=1, keepdims=True), rtol=1e-9)
 
 
@@ -209,7 +209,8 @@ def test_most_fitted_rows_are_predicted_into_their_own_cluster(X, model):
 def test_empty_rows_are_predicted_into_the_largest_cluster(X, model):
     predicted = model.predict(np.zeros((3, 25)))
     assert predicted.tolist() == [model.weights_.argmax()] * 3
-    np.testing.assert_allclose(model.predict_proba(np.zeros((1, 25)))[0], model.weights_, rtol=1e-12)
+    tempered = model.weights_ ** (1 / model.temperature_)
+    np.testing.assert_allclose(model.predict_proba(np.zeros((1, 25)))[0], tempered / tempered.sum(), rtol=1e-12)
     assert model.score(np.zeros((2, 25))) == pytest.approx(0, abs=1e-12)
 
 

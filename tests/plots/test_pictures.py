@@ -17,6 +17,7 @@ RESULTS = {
     "n_topics": np.repeat([2, 3, 4], 3),
     "predictive": np.array([-900.0, -300.0, -310.0, -200.0, -100.0, -104.0, -260.0, -130.0, -118.0]),
 }
+COUNTS = np.random.default_rng(1).poisson(2.0 * SHARES[LABELS][:, [0, 0, 1, 1, 2, 3]])
 REFITS = np.array([[0.95, 0.7, 0.3], [0.9, 0.8, 0.5], [1.0, 0.65, 0.4], [0.92, 0.75, np.nan]])
 PATH = SimpleNamespace(linkage=np.array([[0, 2, 5.0, 2], [1, 3, 9.0, 3]]), bounds=np.array([-30.0, -26.0, -21.0]))
 
@@ -32,7 +33,11 @@ class Fitted(SimpleNamespace):
 
 
 def fitted():
+    counts = np.array([[40, 30, 20, 10, 5, 0], [10, 12, 1, 0, 30, 5], [3, 2, 2, 1, 1, 20]], dtype=float)
     return Fitted(
+        n_features_in_=6,
+        cluster_counts_=counts,
+        cluster_row_counts_=np.minimum(counts, np.bincount(LABELS)[:, None]).astype(np.int64),
         weights_=np.bincount(LABELS) / len(LABELS),
         labels_=LABELS,
         cluster_topics_=SHARES,
@@ -62,6 +67,11 @@ PICTURES = {
     "topic_space_line": lambda ax: plots.topic_space(fitted(), rows(2), ax=ax),
     "topic_space_simplex": lambda ax: plots.topic_space(fitted(), rows(3), ax=ax),
     "topic_space_plane": lambda ax: plots.topic_space(fitted(), rows(4), ax=ax),
+    "marker_dotplot": lambda ax: plots.marker_dotplot(fitted(), COUNTS, clusters=LABELS, n_features=2, ax=ax),
+    "relevance_bars": lambda ax: plots.relevance_bars(fitted(), 1, ax=ax),
+    "label_composition": lambda ax: plots.label_composition(np.roll(LABELS, 3), LABELS, ax=ax),
+    "certainty_strips": lambda ax: plots.certainty_strips(np.linspace(0.5, 1.0, 35), LABELS, ax=ax),
+    "clustree": lambda ax: plots.clustree([LABELS * 0, LABELS > 0, LABELS, np.arange(35) // 10], ax=ax),
     "confusion": lambda ax: plots.confusion(np.roll(LABELS, 3), LABELS, ax=ax),
     "stability": lambda ax: plots.stability(REFITS, ax=ax),
 }
@@ -78,7 +88,8 @@ def test_panels_of_topics_look_like_their_baseline(assert_looks_like):
 
 def test_every_function_has_a_baseline():
     drawn = {name for name in plots.__all__ if any(picture.startswith(name) for picture in [*PICTURES, "topics"])}
-    assert drawn == set(plots.__all__)
+    # Points of t-SNE differ between machines; the tree has a layout that depends on fonts. See test_clusters.py.
+    assert drawn | {"row_map", "theta_heatmap"} == set(plots.__all__)
 
 
 def test_a_different_result_looks_different(difference):

@@ -1,6 +1,8 @@
 """The page in a real browser, opened from the file."""
 
+import csv
 import io
+from xml.etree import ElementTree
 
 import numpy as np
 import pypdf
@@ -8,7 +10,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from mmpca import MMPCA
-from mmpca.report import write_report
+from mmpca.report import Report, write_report
 from mmpca.report.contents import used_topics
 
 WIDTHS = pytest.mark.parametrize("width", [1280, 400])
@@ -116,6 +118,7 @@ def test_cells_and_terms_have_tooltips(page):
     assert "Topic 1" in tip
     assert round(float(tip.split()[-1].removesuffix("%"))) == int(cell.text.removesuffix("%"))
     page.run("document.querySelector('abbr').focus()")
+    page.driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
     assert page.shown("#tip") == [page.find("abbr")[0].get_attribute("data-tip")]
     page.press(Keys.ESCAPE)
     assert page.shown("#tip") == []
@@ -176,7 +179,7 @@ def test_the_page_can_be_used_by_keyboard(page):
     assert "skip" in page.driver.switch_to.active_element.get_attribute("class")
     page.press(Keys.ENTER)
     assert page.driver.switch_to.active_element.get_attribute("id") == "main"
-    page.run("document.querySelector('.toolbar [data-pick=\"3\"]').focus()")
+    page.run("document.querySelector('.strips [data-pick=\"3\"]').focus()")
     page.press(Keys.SPACE)
     assert page.visible("data-cluster", "#rows .group") == ["3"]
     page.press(Keys.ESCAPE)
@@ -191,7 +194,7 @@ def test_the_page_can_be_used_by_keyboard(page):
 
 def test_the_focus_moves_through_the_page_in_order_and_is_visible(page):
     n_stops = page.run(
-        """const all = [...document.querySelectorAll("a, button, input, summary, [tabindex='0']")];
+        """const all = [...document.querySelectorAll("a, button, input, select, summary, [tabindex='0']")];
            return all.filter((one) => one.checkVisibility()).length"""
     )
     page.run(
@@ -217,7 +220,7 @@ def test_the_printed_page_has_all_sections_and_rows_and_the_opened_evidence(page
     page.click("#rows summary")
     # A head alone would also match the heads of columns, so take it with the beginning of its section.
     beginnings = page.run(
-        """return [...document.querySelectorAll("main > section")].map((section) => {
+        """return [...document.querySelectorAll("main > section:not(#map)")].map((section) => {
              const first = [...section.querySelectorAll("p, h3")].find((part) => !part.closest(".finder"));
              return section.querySelector("h2").innerText + "\\n" + first.innerText.split(" ").slice(0, 3).join(" ");
            })"""
@@ -231,11 +234,11 @@ def test_the_printed_page_has_all_sections_and_rows_and_the_opened_evidence(page
     text = "\n".join(sheet.extract_text() for sheet in sheets)
     lines = [line.strip() for line in text.splitlines()]
     positions = [text.find(beginning) for beginning in beginnings]
-    assert len(positions) == 7
+    assert len(positions) == 8
     assert -1 not in positions
     assert positions == sorted(positions)
-    assert all(f"Rows of cluster {q}" in lines for q in range(6))
-    assert all(f"Topic {k}" in lines for k in range(4))
+    assert all(any(line.startswith(f"Rows of cluster {q}") for line in lines) for q in range(6))
+    assert all(any(line.startswith(f"Topic {k} ") for line in lines) for k in range(4))
     assert text.count("the text of letter") == len(page.find("#rows .text"))
     assert sum(line in captions for line in lines) == 1
     assert len(page.texts("#history td")) > 0
@@ -310,3 +313,154 @@ def test_without_its_script_the_page_shows_everything(window, full_path, tmp_pat
     window.open(plain)
     assert len(window.shown("#clusters .card")) == 6
     assert window.shown(".toolbar, .finder, .now") == []
+
+
+POINTS = """const {x, y} = JSON.parse(document.getElementById('data').textContent).rows;
+            const box = document.getElementById('canvas').getBoundingClientRect();
+            const scale = Math.min(box.width - 2, (box.height - 2) * 1.6) - 52;
+            const tall = Math.min(box.height - 2 - 52, scale);
+            return [box.left, box.top, box.width, box.height,
+                    x.map((one, i) => [box.width / 2 + (one / 1000 - 0.5) * scale,
+                                       box.height / 2 - (y[i] / 1000 - 0.5) * tall])]"""
+
+
+def drag(page, corners):
+    """Move the mouse with its button down along corners, in pixels of the window."""
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    chain = ActionChains(page.driver, duration=20)
+    chain.w3c_actions.pointer_action.move_to_location(*map(round, corners[0]))
+    chain.w3c_actions.pointer_action.pointer_down()
+    for corner in corners[1:]:
+        chain.w3c_actions.pointer_action.move_to_location(*map(round, corner))
+    chain.w3c_actions.pointer_action.pointer_up()
+    chain.perform()
+
+
+@pytest.fixture
+def row_map(page):
+    page.run("document.getElementById('map').scrollIntoView({block: 'start', behavior: 'instant'})")
+    return page
+
+
+def ink(page):
+    """Return the number of pixels of the map that are not empty, and of different colors among them."""
+    return page.run(
+        """const c = document.getElementById('canvas');
+           const pixels = new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer);
+           const drawn = pixels.filter((one) => one !== 0);
+           return [drawn.length, new Set(drawn).size]"""
+    )
+
+
+def test_the_map_shows_all_rows_in_the_colors_of_their_clusters(row_map):
+    n_pixels, n_colors = ink(row_map)
+    assert n_pixels > 120
+    assert n_colors > 6
+    row_map.click("[data-color='certainty']")
+    assert ink(row_map) != [n_pixels, n_colors]
+
+
+def test_pointing_at_a_row_of_the_map_names_it_and_clicking_it_opens_it(row_map, study):
+    left, top, _, _, points = row_map.run(POINTS)
+    x, y = points[7]
+    drag(row_map, [(left + x, top + y)])
+    [name] = row_map.texts("#picked li bdi")
+    i = int(name.split()[-1])
+    # Another row may lie closer to the pixel than the one aimed at.
+    assert np.hypot(points[i][0] - x, points[i][1] - y) < 2
+    assert row_map.texts("#picked .pick") == [f"Cluster {study.model.labels_[i]}"]
+    [tip] = row_map.shown("#tip")
+    assert f"cluster {study.model.labels_[i]}" in tip
+
+
+def test_a_line_around_points_selects_their_rows(row_map):
+    left, top, width, height, points = row_map.run(POINTS)
+    middle = left + width / 2
+    drag(row_map, [(middle, top + 2), (middle, top + height - 3), (left + 2, top + height - 3), (left + 2, top + 2)])
+    inside = sum(x < width / 2 - 1 for x, _ in points)
+    [status] = row_map.shown("#map-status")
+    assert abs(int(status.split()[0]) - inside) <= 2
+    row_map.run("document.getElementById('canvas').focus()")
+    row_map.press(Keys.ESCAPE)
+    assert row_map.texts("#picked li") == []
+
+
+def test_the_map_can_be_walked_by_arrow_keys(row_map):
+    row_map.run("document.getElementById('canvas').focus()")
+    row_map.press(Keys.ARROW_RIGHT)
+    [first] = row_map.shown("#tip")
+    row_map.press(Keys.ARROW_RIGHT)
+    [second] = row_map.shown("#tip")
+    assert first != second
+    row_map.press(Keys.ENTER)
+    assert second.startswith(row_map.texts("#picked li bdi")[0])
+
+
+def test_the_slider_ranks_features_by_lift_or_by_share(page, study):
+    shares = "#clusters .card[data-cluster='0'] td.bar"
+    move = "const s = document.getElementById('relevance'); s.value = arguments[0]; s.dispatchEvent(new Event('input'))"
+    page.run(move, 1)
+    by_share = [float(value) for value in page.visible("data-v", shares)]
+    assert by_share == sorted(by_share, reverse=True)
+    profile = study.model.cluster_topics_[0] @ study.model.components_
+    np.testing.assert_allclose(by_share, np.sort(profile)[::-1][: len(by_share)], atol=1e-6)
+    page.run(move, 0)
+    lifts = [float(value) for value in page.visible("data-v", "#clusters .card[data-cluster='0'] td:last-child")]
+    assert lifts == sorted(lifts, reverse=True)
+
+
+def test_a_cluster_is_compared_with_another_one(page, study):
+    page.run("const s = document.getElementById('compared'); s.value = '1'; s.dispatchEvent(new Event('input'))")
+    card = "#clusters .card[data-cluster='0'] "
+    names = page.shown(card + "tbody th")
+    lifts = [float(value) for value in page.visible("data-v", card + "td:last-child")]
+    profiles = study.model.cluster_topics_ @ study.model.components_
+    at = [study.model.feature_names_in_.tolist().index(name) for name in names]
+    np.testing.assert_allclose(lifts, profiles[0, at] / profiles[1, at], rtol=1e-2)
+
+
+def test_the_view_is_in_the_address_and_can_be_shared(page, window, full_path):
+    page.click(".strips [data-pick='2']")
+    page.click("[data-color='label']")
+    page.run("const s = document.getElementById('relevance'); s.value = 0; s.dispatchEvent(new Event('input'))")
+    address, words = page.driver.current_url, page.shown("#clusters .card tbody th")
+    window.open(address)
+    assert window.visible("data-cluster", "#clusters .card") == ["2"]
+    assert window.shown("#clusters .card tbody th") == words
+    assert window.find("[data-color='label']")[0].get_attribute("aria-pressed") == "true"
+    page.click("#show-all")
+    assert "cluster=" not in page.driver.current_url
+    window.open(f"{full_path.as_uri()}#view&cluster=%22%5D&topic=99&color=%5C&relevance=x&compared=y")
+    assert window.messages() == []
+    assert len(window.shown("#clusters .card")) == 6
+
+
+def test_the_rows_of_the_map_are_exported_as_csv_and_svg(page, study):
+    page.run(
+        """window.saved = [];
+           URL.createObjectURL = (blob) => { blob.text().then((text) => window.saved.push(text)); return "#"; };"""
+    )
+    page.click("#map-csv")
+    page.click("#map-svg")
+    page.driver.execute_async_script("setTimeout(arguments[0], 200)")
+    table, picture = page.run("return window.saved")
+    lines = list(csv.DictReader(io.StringIO(table)))
+    assert [int(line["cluster"]) for line in lines] == study.model.labels_.tolist()
+    assert [line["name"] for line in lines] == [f"letter {i}" for i in range(120)]
+    assert [line["label"] for line in lines] == [f"class {label}" for label in study.labels]
+    assert len(ElementTree.fromstring(picture)) == 120
+
+
+def test_a_notebook_shows_the_page_in_a_frame(study, window, tmp_path):
+    report = Report(study.model, X=study.X, title='A "quoted" title')
+    notebook = tmp_path / "notebook.html"
+    notebook.write_text(f"<!doctype html><meta charset='utf-8'>{report._repr_html_()}", encoding="utf-8")
+    window.open(notebook)
+    assert window.messages() == []
+    window.driver.switch_to.frame(window.find("iframe")[0])
+    assert window.shown("h1") == ['A "quoted" title']
+    window.click(".strips [data-pick='2']")
+    assert window.visible("data-cluster", "#clusters .card") == ["2"]
+    window.driver.switch_to.default_content()
+    assert window.messages() == []

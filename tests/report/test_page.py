@@ -41,6 +41,8 @@ def test_the_page_has_its_landmarks_and_sections_in_order(full_page):
     sections = [element for element in full_page.find("section") if element.around[-1] == "main"]
     assert [element.attributes["id"] for element in sections] == [
         "overview",
+        "map",
+        "recipes",
         "clusters",
         "topics",
         "rows",
@@ -145,7 +147,9 @@ def test_starts_history_parameters_and_versions_are_listed(full_page, study):
 
 def test_the_script_knows_every_row_and_the_topics_of_each_cluster(full_page, study):
     data = data_of(full_page)
-    assert [row[:2] for row in data["rows"]] == [[f"letter {i}", int(q)] for i, q in enumerate(study.model.labels_)]
+    assert data["rows"]["name"] == [f"letter {i}" for i in range(120)]
+    assert data["rows"]["cluster"] == study.model.labels_.tolist()
+    assert [data["rows"]["labels"][c] for c in data["rows"]["label"]] == [f"class {label}" for label in study.labels]
     for q, topics in data["topics"].items():
         assert topics[0] == study.model.cluster_topics_[int(q)].argmax()
 
@@ -159,7 +163,8 @@ def test_without_data_the_page_has_no_rows_and_no_labels(bare_page):
     assert bare_page.find(id="labels") == []
     assert bare_page.find(id="choice") == []
     assert bare_page.find("section", klass="group") == []
-    assert len(data_of(bare_page)["rows"]) == 120
+    assert len(data_of(bare_page)["rows"]["number"]) == 120
+    assert bare_page.find(id="map") == []
 
 
 @UNNAMED
@@ -169,7 +174,7 @@ def test_clusters_of_new_rows_are_predicted_and_the_summary_says_so(study, read_
     assert len(new["summary"]) == len(fitted["summary"]) + 1
     assert all(card.certainty is not None for card in fitted["clusters"])
     assert all(card.certainty is None for card in new["clusters"])  # says nothing about the fit
-    assert [row[1] for row in data_of(page)["rows"]] == study.model.predict(study.X[-10:]).tolist()
+    assert data_of(page)["rows"]["cluster"] == study.model.predict(study.X[-10:]).tolist()
 
 
 @pytest.mark.parametrize("parameters", [{"n_clusters": 1, "n_topics": 1}, {"algorithm": "vbem"}, {"max_epochs": 0}])
@@ -216,7 +221,7 @@ def test_a_single_feature_has_a_page_without_coherence():
 
 def test_a_page_about_many_rows_is_small_and_says_that_rows_are_left_out(read_page, tmp_path):
     rng = np.random.default_rng(0)
-    n_rows, n_features, n_clusters, n_topics = 6_000, 500, 20, 30
+    n_rows, n_features, n_clusters, n_topics = 21_000, 500, 20, 30
     X = rng.poisson(0.02, (n_rows, n_features))
     X[:, 0] += 1
     topics = rng.dirichlet(np.full(n_features, 0.1), n_topics)
@@ -228,8 +233,8 @@ def test_a_page_about_many_rows_is_small_and_says_that_rows_are_left_out(read_pa
     )
     assert path.stat().st_size < 3_000_000
     page = read_page(path)
-    assert MAX_SEARCHABLE <= len(data_of(page)["rows"]) < MAX_SEARCHABLE + 250
-    assert "6,000" in page.part("sampled").words
+    assert MAX_SEARCHABLE <= len(data_of(page)["rows"]["number"]) < MAX_SEARCHABLE + 250
+    assert "21,000" in page.part("sampled").words
 
 
 @pytest.mark.parametrize(

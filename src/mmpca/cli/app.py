@@ -19,6 +19,7 @@ from mmpca.cli.options import BUNDLES, check_outputs, files_of
 from mmpca.cli.predict import predict
 from mmpca.cli.report import explore, report
 from mmpca.cli.reproduce import reproduce
+from mmpca.cli.results import rename, tables
 from mmpca.cli.select import select
 
 # Commands in the order in which a new user needs them, with the heaviest package that each of them imports.
@@ -29,6 +30,8 @@ COMMANDS: dict[Callable[..., None], str] = {
     fit: "mmpca.distributed",
     predict: "mmpca.distributed",
     explain: "mmpca.model",
+    tables: "mmpca.model",
+    rename: "mmpca.model",
     report: "mmpca.report",
     explore: "mmpca.report",
     compare: "mmpca.evaluation",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,9 +24,8 @@ def compare(
     input: options.Input,
     clusters: options.OptionalClusters = None,
     topics: options.OptionalTopics = None,
-    labels: Annotated[
-        Path | None, typer.Option("--labels", help="Known labels: a column of a .csv or .tsv, or one per line.")
-    ] = None,
+    labels: options.KnownLabels = None,
+    label_column: options.LabelColumn = None,
     output: options.TableOutput = None,
     json: options.Json = False,
     method: Annotated[
@@ -57,8 +55,8 @@ def compare(
 
     data = read_data(input, read, text)
     names = data.row_names()
-    truth = None if labels is None else np.array(read_labels(labels, names, len(names)))
-    if truth is not None and drop_empty:
+    truth = None if labels is None else np.array(read_labels(labels, names, len(names), label_column))
+    if truth is not None and (drop_empty or data.text is not None):
         truth = truth[np.diff(data.X.indptr) > 0]
     data = drop_empty_rows(data, input, drop=drop_empty)
     as_counts(data.X)  # invalid data is reported once here, not by every method

@@ -98,12 +98,11 @@ def find_rows(wanted: Sequence[str], names: Sequence[str], *, has_names: bool = 
 
 
 def _least_certain(model: MMPCA, data: InputData) -> list[int]:
-    """Return the rows whose two most probable clusters are closest."""
+    """Return the rows whose clusters are least probable."""
     import numpy as np
 
-    top = np.sort(model.predict_proba(data.X), axis=1)[:, -2:]
-    margins = top[:, -1] - top[:, 0] if top.shape[1] > 1 else top[:, 0]
-    least: list[int] = np.argsort(margins, kind="stable")[:N_LEAST_CERTAIN].tolist()
+    probabilities = [why.probability for why in model.explain(data.X, n_features=0)]
+    least: list[int] = np.argsort(probabilities, kind="stable")[:N_LEAST_CERTAIN].tolist()
     return least
 
 
@@ -142,6 +141,11 @@ def _show(out: Console, why: Explanation, name: str) -> None:
     if why.runner_up is None:
         out.print("There is no other cluster.")
         return
+    if why.is_held_by_itself:
+        out.print(
+            f"Without the row itself, cluster {why.runner_up} would be more probable: the row has pulled cluster "
+            f"{why.cluster} toward itself, and moving it would not raise the bound."
+        )
     out.print("Other clusters: log-odds, and gain in the bound, in nats", style="italic")
     table = console_table(right=["cluster", "log-odds", "gain"])
     for other in why.alternatives[:ALTERNATIVES_SHOWN]:

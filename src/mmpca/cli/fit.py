@@ -27,9 +27,6 @@ from mmpca.cli.tables import console_table, records, write_table
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from mmpca.distributed.sources import Loaded
     from mmpca.model import MMPCA
 
@@ -151,11 +148,16 @@ def _load(
 
 
 def labels_of(model: MMPCA, rows: Loaded) -> dict[str, list[Any]]:
-    """Return the table of labels: name, cluster and probability of each row."""
+    """Return the table of labels: the name of each row, its cluster with its name, and the probability."""
     from mmpca.distributed.fitting import own_rows, score_rows
 
     probabilities = score_rows(own_rows, model, rows.backend, model.labels_).round(6)
-    return {"row": rows.row_names or [], "cluster": model.labels_.tolist(), "probability": probabilities.tolist()}
+    return {
+        "row": rows.row_names or [],
+        "cluster": model.labels_.tolist(),
+        "cluster_name": model.cluster_names_[model.labels_].tolist(),
+        "probability": probabilities.tolist(),
+    }
 
 
 @contextmanager
@@ -190,10 +192,17 @@ def describe(model: MMPCA) -> dict[str, Any]:
     """Return a fitted model for JSON."""
     import numpy as np
 
+    from mmpca.model import results
     from mmpca.model.dispersion import in_counts
 
-    names, sizes = _feature_names(model), np.bincount(model.labels_, minlength=len(model.weights_))
-    shown = in_counts(model)
+    names, sizes = results.feature_names(model), np.bincount(model.labels_, minlength=len(model.weights_))
+    groups = {
+        kind: [
+            {kind: at, "name": name, "features": [names[v] for v in own.leading(FEATURES_SHOWN)]}
+            for at, (name, own) in enumerate(zip(results.group_names(model, kind), measures(model), strict=True))
+        ]
+        for kind, measures in results.MEASURES.items()
+    }
     return {
         "n_clusters": len(model.weights_),
         "n_topics": len(model.components_),
@@ -203,12 +212,9 @@ def describe(model: MMPCA) -> dict[str, Any]:
         "epochs": model.n_epochs_,
         "dispersion": model.dispersion_,
         "overdispersion": model.overdispersion_,
-        "clusters": [
-            {"cluster": q, "rows": int(size), "features": [names[v] for v in features]}
-            for q, (size, features) in enumerate(zip(sizes, characteristic_features(model), strict=True))
-        ],
-        "cluster_topics": shown.cluster_topics.tolist(),
-        "topics": [[names[v] for v in _largest(topic)] for topic in shown.topics],
+        "clusters": [cluster | {"rows": int(size)} for cluster, size in zip(groups["cluster"], sizes, strict=True)],
+        "cluster_topics": in_counts(model).cluster_topics.tolist(),
+        "topics": groups["topic"],
     }
 
 
@@ -216,34 +222,38 @@ def _show(model: MMPCA, seconds: float, is_interrupted: bool) -> None:
     """Print the fit, its clusters and its topics."""
     import numpy as np
 
+    from mmpca.model import results
     from mmpca.model.dispersion import in_counts
 
-    out, names, cluster_topics = console.out(), _feature_names(model), in_counts(model).cluster_topics
+    out, names, cluster_topics = console.out(), results.feature_names(model), in_counts(model).cluster_topics
     ending = "converged" if model.converged_ else "interrupted" if is_interrupted else "not converged"
     out.print(
         f"bound {model.bound_:,.1f} ({ending}), ICL {model.icl_:,.1f}, best of {len(model.starts_)} starts, "
         f"{seconds:.1f} s",
     )
     out.print(describe_dispersion(model), highlight=False)
-    table = console_table("Clusters with their main topics and characteristic features", right=["cluster", "rows"])
+    table = console_table("Clusters with their main topics and most distinctive features", right=["cluster", "rows"])
     table.add_column("topics", max_width=30)
     table.add_column("features")
-    for q, features in enumerate(characteristic_features(model)):
+    for q, own in enumerate(results.cluster_features(model)):
         shares = cluster_topics[q]
         main = [k for k in np.argsort(-shares, kind="stable")[:TOPICS_SHOWN] if shares[k] >= SMALLEST_SHARE]
         topics = ", ".join(f"{k}: {shares[k]:.0%}" for k in main)
-        table.add_row(str(q), f"{(model.labels_ == q).sum():,}", topics, ", ".join(names[v] for v in features))
+        features = ", ".join(names[v] for v in own.leading(FEATURES_SHOWN))
+        table.add_row(str(q), f"{(model.labels_ == q).sum():,}", topics, features)
     out.print(table)
     out.print(topic_table(model, names))
 
 
 def topic_table(model: MMPCA, names: Sequence[str]) -> Table:
-    """Return a table of topics with their most probable features."""
-    from mmpca.model.dispersion import in_counts
+    """Return a table of topics with their most distinctive features."""
+    from mmpca.model import results
 
-    table = console_table("Topics with their most probable features, in percent", right=["topic"], left=["features"])
-    for k, topic in enumerate(in_counts(model).topics):
-        table.add_row(str(k), ", ".join(f"{names[v]} {100 * topic[v]:.1f}" for v in _largest(topic)))
+    title = "Topics with their most distinctive features, in percent of their counts"
+    table = console_table(title, right=["topic"], left=["features"])
+    for k, own in enumerate(results.topic_features(model)):
+        features = own.leading(FEATURES_SHOWN)
+        table.add_row(str(k), ", ".join(f"{names[v]} {100 * own.share[v]:.1f}" for v in features))
     return table
 
 
@@ -262,30 +272,3 @@ def describe_dispersion(model: MMPCA) -> str:
     expected = {"polya": "the variance factors allow", "shares": "a multinomial distribution allows"}
     means = f"counts vary as {expected.get(model.dispersion_, 'the model expects; typical texts have about 2')}"
     return dispersion_advice(model) or f"overdispersion {index:.2f} (1 means that {means})"
-
-
-def _feature_names(model: MMPCA) -> list[str]:
-    known = getattr(model, "feature_names_in_", None)
-    return [f"feature {v}" for v in range(model.n_features_in_)] if known is None else known.tolist()
-
-
-def _largest(scores: NDArray[np.float64]) -> list[int]:
-    """Return the features with the largest positive scores."""
-    import numpy as np
-
-    return [int(v) for v in np.argsort(-scores, kind="stable")[:FEATURES_SHOWN] if scores[v] > 0]
-
-
-def characteristic_features(model: MMPCA) -> list[list[int]]:
-    """Return for each cluster the features that distinguish it most from the mean over all rows.
-
-    A feature scores by its part of the Kullback-Leibler divergence, p_qv log(p_qv / p_v).
-    """
-    import numpy as np
-
-    from mmpca.model.dispersion import in_counts
-
-    shown = in_counts(model)
-    profiles, mean = shown.profiles, shown.overall  # (Q, V), (V,)
-    ratios = np.divide(profiles, mean, out=np.ones_like(profiles), where=(profiles > 0) & (mean > 0))
-    return [_largest(scores) for scores in profiles * np.log(ratios)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from mmpca.model import MMPCA, ModelFile
 
 TEXT_ENDINGS = (".jsonl", ".ndjson")  # always texts: no format of counts ends like this
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
+TABLE_ENDINGS = (".csv", ".tsv", ".xlsx", ".parquet", ".json", *TEXT_ENDINGS)
 LABEL_COLUMNS = ("label", "labels", "class", "cluster")
 ROW_COLUMN = "row"  # in the tables that fit, predict and simulate write
 
@@ -79,7 +78,10 @@ def read_for_model(path: Path, read: ReadOptions, file: ModelFile) -> InputData:
 
 
 def drop_empty_rows(data: InputData, path: Path, *, drop: bool) -> InputData:
-    """Return the rows with counts, with a note on the others; raise an error unless `drop` is true."""
+    """Return the rows with counts, with a note on the others; raise an error unless `drop` is true or these are texts.
+
+    A corpus always has some texts without words, so they need no option.
+    """
     import numpy as np
 
     n_entries = np.diff(data.X.indptr)
@@ -87,16 +89,28 @@ def drop_empty_rows(data: InputData, path: Path, *, drop: bool) -> InputData:
     n_empty = n_entries.size - filled.size
     if filled.size == 0:
         raise CountsError(f"{path}: no row has any counts. For texts, check --words, --min-rows and --max-share.")
-    if n_empty and not drop:
+    if n_empty and not drop and data.text is None:
         first = int(np.flatnonzero(n_entries == 0)[0])
         raise CountsError(
-            f"{path}: {n_empty:,} of {n_entries.size:,} rows have no counts, first {data.row_names()[first]!r}. Such "
-            "rows cannot be clustered; drop them with --drop-empty.",
+            f"{path}: {n_empty:,} of {counted(n_entries.size, 'row')} {_have(n_empty)} no counts, first "
+            f"{data.row_names()[first]!r}. Such rows cannot be clustered; drop them with --drop-empty.",
             row=first,
         )
     if n_empty:
-        data.table.notes.append(f"{n_empty:,} rows without counts were dropped and have no label.")
+        noun, lack = ("row", "counts") if data.text is None else ("text", "words")
+        first_name = data.row_names()[int(np.flatnonzero(n_entries == 0)[0])]
+        which = repr(first_name) if n_empty == 1 else f"the first is {first_name!r}"
+        data.table.notes.append(f"{counted(n_empty, noun)} without {lack} dropped ({which}), without a label.")
     return data.take(filled) if n_empty else data
+
+
+def counted(n: int, noun: str) -> str:
+    """Return "1 row" or "2 rows"."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def _have(n: int) -> str:
+    return "has" if n == 1 else "have"
 
 
 def suspicions(data: InputData | Loaded, *, n_clusters: int | None = None, n_topics: int = 1) -> list[str]:
@@ -127,11 +141,18 @@ def suspicions(data: InputData | Loaded, *, n_clusters: int | None = None, n_top
 
 def is_text(path: Path, read: ReadOptions, *, is_text_model: bool = False) -> bool:
     """Return True if an input is read as texts; a model of texts reads .txt files as texts too."""
-    if read.text or read.text_column is not None or path.is_dir():
+    from mmpca.io.formats import find_matrix
+    from mmpca.io.streams import first_bytes, suffix
+
+    if read.text or any(value is not None for value in (read.text_column, read.id_column, read.per, read.glob)):
         return True
     if read.format is not None:
         return False
-    return path.suffix in TEXT_ENDINGS or (is_text_model and path.suffix in (".txt", ""))
+    if path.is_dir():
+        return find_matrix(path) is None
+    if suffix(path) == ".json" and path.is_file():
+        return first_bytes(path, 2**10).lstrip().startswith(b"[")
+    return suffix(path) in TEXT_ENDINGS or (is_text_model and suffix(path) in (".txt", ".md", ""))
 
 
 def check_no_text_options(path: Path, text: TextOptions) -> None:
@@ -157,7 +178,22 @@ def _read_arguments(read: ReadOptions) -> dict[str, Any]:
         "format": None if read.format is None else str(read.format),
         "transpose": read.transpose,
         "layer": read.layer,
+        "encoding": read.encoding,
+        "sheet": read.sheet,
     } | {name: None if path is None else path.absolute() for name, path in files.items()}
+
+
+def text_arguments(read: ReadOptions) -> dict[str, Any]:
+    """Return the options as arguments of `read_texts`."""
+    per = "line" if read.per is None and read.text else read.per
+    return {
+        "column": read.text_column,
+        "id_column": read.id_column,
+        "per": None if per is None else str(per),
+        "glob": read.glob,
+        "encoding": read.encoding,
+        "sheet": read.sheet,
+    }
 
 
 def _align(path: Path, table: CountTable, model: MMPCA) -> CountTable:
@@ -191,7 +227,7 @@ def _count_words(path: Path, read: ReadOptions, text: TextOptions) -> InputData:
         ngram_range=(1, text.ngrams),
         vocabulary=None if text.words is None else _read_words(text.words),
     )
-    texts, names = read_texts(path, column=read.text_column)
+    texts, names, notes = read_texts(path, **text_arguments(read))
     with console.collected_warnings() as caught:  # on words that can never occur
         try:
             X = counter.fit_transform(texts)
@@ -203,7 +239,8 @@ def _count_words(path: Path, read: ReadOptions, text: TextOptions) -> InputData:
                 path=path,
             ) from error
     return InputData(
-        CountTable(X, names, counter.get_feature_names_out(), console.warning_texts(caught)), counter.settings()
+        CountTable(X, names, counter.get_feature_names_out(), notes + console.warning_texts(caught)),
+        counter.settings(),
     )
 
 
@@ -220,86 +257,158 @@ def _count_known_words(path: Path, read: ReadOptions, file: ModelFile) -> CountT
         raise ModelFileError(f"The model's word-count settings are invalid ({error}). Fit it again.") from error
     if words.tolist() != [str(name) for name in getattr(file.model, "feature_names_in_", ())]:
         raise ModelFileError("The words in the model's word-count settings are not its features. Fit it again.")
-    texts, names = read_texts(path, column=read.text_column)
+    texts, names, notes = read_texts(path, **text_arguments(read))
     counts = counter.count(texts)
     n_unseen, n_known = int(counts.n_unseen.sum()), int(counts.X.sum())
-    notes = [f"{n_unseen:,} of {n_unseen + n_known:,} words are unknown to the model and were skipped."]
-    return CountTable(counts.X, names, words, notes if n_unseen else [])
+    if n_unseen:
+        notes.append(f"{n_unseen:,} of {n_unseen + n_known:,} words are unknown to the model and were skipped.")
+    return CountTable(counts.X, names, words, notes)
 
 
 def _stop_words(given: str | None) -> str | list[str] | None:
-    """Return the name of a built-in list, or the words in a file."""
+    """Return the words in a file, or else the name of a language."""
     if given is None or given == "english":
         return given
-    if not Path(given).exists():
+    if Path(given).exists():
+        return _read_words(Path(given))
+    if not given.isalpha():
         raise InputFileError(
-            f"--stop-words {given}: expected english or a file with one word per line, but there is no such file.",
+            f"--stop-words {given}: expected a language or a file with one word per line, but there is no such file.",
             path=given,
         )
-    return _read_words(Path(given))
+    return given
 
 
 def _read_words(path: Path) -> list[str]:
+    is_empty = path.is_file() and not path.stat().st_size  # allowed here: a list without words
+    lines = [] if is_empty else _read_lines(path)
+    return list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+
+
+def _read_lines(path: Path) -> list[str]:
+    """Return the lines of a file, with a note on an encoding that was guessed."""
     from mmpca.io.streams import read_lines
 
-    is_empty = path.is_file() and not path.stat().st_size  # allowed here: a list without words
-    lines = [] if is_empty else read_lines(path)
-    return list(dict.fromkeys(line.strip() for line in lines if line.strip()))
+    notes: list[str] = []
+    lines = read_lines(path, notes)
+    console.notes(notes)
+    return lines
 
 
 # --- known labels and other columns -----------------------------------------------------------------------------
 
 
-def read_labels(path: Path, names: Sequence[str] | None, n_rows: int) -> list[str]:
-    """Read one label per row, from a .csv or .tsv file with a header, or from any other file with one per line.
+def read_labels(path: Path, names: Sequence[str] | None, n_rows: int, column: str | None = None) -> list[str]:
+    """Read one label per row, from a table with a header, or from any other file with one per line.
 
-    In a table, the first of `LABEL_COLUMNS` is used, or else the last column. If its column "row" has the names of the
-    rows, labels are matched by name; if it has none of them, by position; if it has some, or duplicates, that is an
-    error.
+    In a table, `column` has the labels; by default the first of `LABEL_COLUMNS`, or the only one apart from the names.
+    If a column has the names of the rows, labels are matched by name; records of other names are left out, with a note.
+    If no column has any of them, labels are matched by position, with a note if there is a column "row"; if several
+    columns fit, or the best has only some of the names, or duplicates, that is an error.
     """
-    from mmpca.io.streams import read_lines
+    from mmpca.io.streams import suffix
 
-    if path.suffix not in DELIMITERS:
-        return check_length(path, read_lines(path), n_rows)
-    table = read_columns(path)
-    labels = table[next((name for name in LABEL_COLUMNS if name in table), list(table)[-1])]
-    rows = table.get(ROW_COLUMN)
-    if names is None or rows is None or rows == list(names):
+    if column is None and suffix(path) not in TABLE_ENDINGS:
+        return check_length(path, _read_lines(path), n_rows)
+    table = _read_table_of_values(path)
+    named = None if names is None else _find_name_column(path, table, names, column)
+    labels = table[_find_label_column(path, table, named, column)]
+    if named is None:
+        rows = table.get(ROW_COLUMN)
+        if names is not None and rows is not None:
+            text = f'{path}: no name in the column "{ROW_COLUMN}" is in the data, so labels are matched by position.'
+            console.notes([f"{text} The first names are {rows[0]!r} and {names[0]!r}."])
         return check_length(path, labels, n_rows)
-    if set(rows).isdisjoint(names):
-        text = f'{path}: no name in the column "{ROW_COLUMN}" is in the data, so labels are matched by position.'
-        console.notes([f"{text} The first names are {rows[0]!r} and {names[0]!r}."])
-        return check_length(path, labels, n_rows)
-    _check_same_names(path, rows, names)
+    assert names is not None
+    rows = table[named]
+    if rows == list(names):  # names may repeat
+        return labels
+    _check_names(path, named, rows, names)
+    if len(rows) > len(names):
+        console.notes([f"{path}: {counted(len(rows) - len(names), 'record')} about other rows left out."])
     by_name = dict(zip(rows, labels, strict=True))
     return [by_name[name] for name in names]
 
 
-def _check_same_names(path: Path, rows: Sequence[str], names: Sequence[str]) -> None:
-    """Raise an error unless both lists have the same names, each once."""
+def _find_name_column(
+    path: Path, table: Mapping[str, list[str]], names: Sequence[str], column: str | None
+) -> str | None:
+    """Return the column with the names of the rows, None if no column has any; raise an error if several fit."""
+    wanted = set(names)
+    shares = {title: len(wanted & set(values)) for title, values in table.items() if title != column}
+    best = max(shares.values(), default=0)
+    if not best:
+        return None
+    if shares.get(ROW_COLUMN) == best:
+        return ROW_COLUMN
+    fitting = [title for title, share in shares.items() if share == best]
+    # Numbers of rows are also values of other columns, by chance.
+    if best < len(wanted) and not any(2 * shares[title] > len(wanted) for title in fitting):
+        return None
+    if len(fitting) > 1 and any(table[title] != table[fitting[0]] for title in fitting):
+        raise InputFileError(
+            f"{path}: labels cannot be matched to rows, because several columns have their names: "
+            f"{', '.join(map(repr, fitting))}. Rename the right one to {ROW_COLUMN!r}.",
+            path=path,
+        )
+    return fitting[0]
+
+
+def _find_label_column(path: Path, table: Mapping[str, list[str]], named: str | None, column: str | None) -> str:
+    """Return the column with the labels; raise an error if it is not there, or if there are several candidates."""
+    others = [title for title in table if title not in (named, ROW_COLUMN)]
+    shown = f"The columns are {', '.join(map(repr, table))}"
+    if column is not None:
+        if column not in table:
+            raise InputFileError(f"{path}: there is no column {column!r}. {shown}.", path=path)
+        return column
+    known = next((title for title in LABEL_COLUMNS if title in others), None)
+    if known is None and len(others) != 1:
+        raise InputFileError(
+            f"{path}: expected one column of labels. {shown}: choose one with --label-column.", path=path
+        )
+    return known or others[0]
+
+
+def _check_names(path: Path, title: str, rows: Sequence[str], names: Sequence[str]) -> None:
+    """Raise an error unless both lists have the names of the data, each once."""
     in_table, in_data = Counter(rows), Counter(names)
-    for name in (*names, *rows):
+    for name in names:
         if in_table[name] != 1 or in_data[name] != 1:
             raise InputFileError(
                 f"{path}: labels cannot be matched to rows, because {name!r} occurs {in_table[name]} times in the "
-                f'column "{ROW_COLUMN}" and {in_data[name]} times in the data. Give each row of the data once, or '
-                "remove the column to match labels by position.",
+                f"column {title!r} and {in_data[name]} times in the data. Give each row of the data once, or remove "
+                "the column to match labels by position.",
                 path=path,
             )
 
 
 def read_columns(path: Path) -> dict[str, list[str]]:
-    """Return the columns of a CSV or TSV file with a header."""
-    from mmpca.io.delimited import read_records
-    from mmpca.io.streams import read_text
+    """Return the columns of a table with a header."""
+    from mmpca.io.streams import suffix
 
-    if path.suffix not in DELIMITERS:
-        raise InputFileError(f"{path}: expected a table that ends in .csv or .tsv.", path=path)
-    lines = io.StringIO(read_text(path), newline="")
-    records = [fields for _, fields in read_records(path, lines, DELIMITERS[path.suffix])]
-    if len(records) < 2:
+    if suffix(path) not in TABLE_ENDINGS:
+        raise InputFileError(f"{path}: expected a table that ends in one of {', '.join(TABLE_ENDINGS)}.", path=path)
+    return _read_table_of_values(path)
+
+
+def _read_table_of_values(path: Path) -> dict[str, list[str]]:
+    from mmpca.io import columns
+
+    notes: list[str] = []
+    table = columns.read_columns(path, notes=notes)
+    if not table.numbers:
         raise InputFileError(f"{path}: expected a header and at least one record.", path=path)
-    return {name: [record[column] for record in records[1:]] for column, name in enumerate(records[0])}
+    console.notes(notes)
+    values = ([_shown(value) for value in column] for column in table.values)
+    return dict(zip(table.titles, values, strict=True))
+
+
+def _shown(value: object) -> str:
+    """Return a value of a table as it would be in a CSV file."""
+    if value is None:
+        return ""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def check_length(path: Path, values: list[str], n_rows: int) -> list[str]:

@@ -21,7 +21,10 @@ MAX_DIGITS = 9  # of a number of clusters or topics
 MAX_NUMBERS = 10_000  # in a range of them
 DEFAULT_CLUSTERS, DEFAULT_TOPICS = 8, 5  # for data with at least as many rows and features
 
-CountFormat = StrEnum("CountFormat", ["mtx", "npz", "table", "triples", "parquet", "uci", "h5ad", "biom"])
+CountFormat = StrEnum(
+    "CountFormat", ["mtx", "npz", "table", "triples", "parquet", "xlsx", "uci", "h5ad", "biom", "10x"]
+)
+TextUnit = StrEnum("TextUnit", ["line", "paragraph", "file"])
 StartMethod = StrEnum("StartMethod", ["auto", "random", "kmeans", "anneal", "mixture"])
 Algorithm = StrEnum("Algorithm", ["greedy", "exact", "cvem", "vbem"])
 Stabilization = StrEnum("Stabilization", ["none", "sqrt"])
@@ -196,7 +199,10 @@ file_option = partial(output_option, callback=output_file())
 
 # --- shared options ---------------------------------------------------------------------------------------------
 
-_KINDS = "Counts (.mtx, .npz, .csv, .tsv, .parquet, .h5ad, .biom, UCI; also .gz) or texts (a folder, or see --text)."
+_KINDS = (
+    "Counts (.mtx, .npz, .csv, .tsv, .xlsx, .parquet, .h5ad, .biom, 10x, UCI; also .gz) or texts (a folder, or see "
+    "--text)."
+)
 TABLES = ".csv, .tsv, .json or .parquet."
 Input = Annotated[Path, typer.Argument(help=_KINDS, show_default=False)]
 Inputs = Annotated[
@@ -252,7 +258,18 @@ Seed = Annotated[
 Jobs = Annotated[
     int, typer.Option("--jobs", help="Number of threads or processes; -1 for all cores.", callback=check_jobs)
 ]
-DropEmpty = Annotated[bool, typer.Option("--drop-empty", help="Drop rows without counts.")]
+DropEmpty = Annotated[bool, typer.Option("--drop-empty", help="Drop rows without counts; for texts, the default.")]
+KnownLabels = Annotated[
+    Path | None,
+    page_option(
+        "--labels",
+        "--metadata",
+        help="Known labels: a column of a table with the names of the rows in another, or a file with one per line.",
+    ),
+]
+LabelColumn = Annotated[
+    str | None, page_option("--label-column", help="Column with the labels, if the table has several.")
+]
 Noise = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of counts with a topic drawn uniformly.")]
 Balance = Annotated[float, typer.Option(min=0.01, max=1.0, help="Ratio of successive cluster sizes; 1 for equal ones.")]
 
@@ -270,9 +287,21 @@ class ReadOptions(NamedTuple):
         bool | None, input_option("--transpose/--no-transpose", help="The file has features as rows.")
     ] = None
     layer: Annotated[str | None, input_option("--layer", help="Layer of an .h5ad file.")] = None
-    text: Annotated[bool, input_option("--text", help="The file holds one text per line.")] = False
+    encoding: Annotated[
+        str | None, input_option("--encoding", help="Encoding of text files, such as cp1252; detected by default.")
+    ] = None
+    sheet: Annotated[str | None, input_option("--sheet", help="Sheet of an .xlsx file; the first by default.")] = None
+    text: Annotated[bool, input_option("--text", help="The file holds one text per line, or see --per.")] = False
+    per: Annotated[TextUnit | None, input_option("--per", help="What one text is in a file of plain text.")] = None
     text_column: Annotated[
-        str | None, input_option("--text-column", help="Column of a .csv or .jsonl file with texts.")
+        str | None,
+        input_option("--text-column", help="Column with texts of a .csv, .xlsx, .parquet, .json or .jsonl file."),
+    ] = None
+    id_column: Annotated[
+        str | None, input_option("--id-column", help="Column with the names of the texts; id by default.")
+    ] = None
+    glob: Annotated[
+        str | None, input_option("--glob", help="Files of a folder to read as texts, such as '*.html'.")
     ] = None
 
 
@@ -289,7 +318,8 @@ class TextOptions(NamedTuple):
         ),
     ] = 1.0
     stop_words: Annotated[
-        str | None, text_option("--stop-words", help="english, or a file with one word per line.")
+        str | None,
+        text_option("--stop-words", help="A language such as english or german, or a file with one word per line."),
     ] = None
     ngrams: Annotated[int, text_option("--ngrams", min=1, max=5, help="Also count sequences of up to N words.")] = 1
     words: Annotated[Path | None, text_option("--words", help="Count only the words in this file.")] = None
@@ -331,9 +361,8 @@ class PageOptions(NamedTuple):
     """Contents of a page about a model."""
 
     data: Annotated[Path | None, page_option("--data", help="The input of the fit, or new rows.")] = None
-    labels: Annotated[
-        Path | None, page_option("--labels", help="Known labels: a column of a .csv or .tsv, or one per line.")
-    ] = None
+    labels: KnownLabels = None
+    label_column: LabelColumn = None
     texts: Annotated[Path | None, page_option("--texts", help="Texts of the rows: a folder or file, see --text.")] = (
         None
     )

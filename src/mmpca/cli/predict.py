@@ -60,6 +60,7 @@ def predict(
     table: dict[str, list[Any]] = {
         "row": rows.row_names or [],
         "cluster": best["cluster"].tolist(),
+        "cluster_name": file.model.cluster_names_[best["cluster"]].tolist(),
         "probability": best["probability"].round(6).tolist(),
     }
     if every is not None:

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mmpca.cli import console, options
-from mmpca.cli.inputs import check_length, is_text, read_columns, read_for_model, read_labels
+from mmpca.cli.inputs import (
+    check_length,
+    counted,
+    is_text,
+    read_columns,
+    read_for_model,
+    read_labels,
+    text_arguments,
+)
 from mmpca.cli.options import PageOptions, ReadOptions
 from mmpca.errors import InputFileError
 
@@ -108,14 +116,14 @@ def read_contents(model: Path, page: PageOptions, read: ReadOptions) -> tuple[MM
     data = None if page.data is None else read_for_model(page.data, read, file)
     names = None if data is None else data.row_names()
     n_rows = len(file.model.labels_) if names is None else len(names)
-    labels = None if page.labels is None else read_labels(page.labels, names, n_rows)
+    labels = None if page.labels is None else read_labels(page.labels, names, n_rows, page.label_column)
     texts = _read_texts(page, read, file, n_rows)
     X, shown_names = None, None
     if data is not None:
         n_entries = np.diff(data.X.indptr)
         rows = np.flatnonzero(n_entries) if n_entries.any() else np.arange(n_rows)
         if rows.size < n_rows:  # a fit with --drop-empty leaves them out too
-            console.notes([f"{n_rows - rows.size:,} rows without counts of known features were dropped."])
+            console.notes([f"{counted(n_rows - rows.size, 'row')} without counts of known features dropped."])
             data = data.take(rows)
             labels, texts = (None if values is None else [values[i] for i in rows] for values in (labels, texts))
         console.notes(data.table.notes)
@@ -146,7 +154,7 @@ def _read_texts(page: PageOptions, read: ReadOptions, file: ModelFile, n_rows: i
     from mmpca.text import read_texts
 
     if page.texts is not None:
-        return check_length(page.texts, read_texts(page.texts).texts, n_rows)
+        return check_length(page.texts, read_texts(page.texts, encoding=read.encoding).texts, n_rows)
     if page.data is not None and is_text(page.data, read, is_text_model=file.text is not None):
-        return read_texts(page.data, column=read.text_column).texts
+        return read_texts(page.data, **text_arguments(read)).texts
     return None

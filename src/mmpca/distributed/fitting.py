@@ -11,7 +11,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mmpca.backend import RowBackend, Rows, Threads, group_sums, map_rows, select
+from mmpca.backend import RowBackend, Rows, Threads, map_rows, select
 from mmpca.counts import Counts
 from mmpca.distributed.sources import Loaded, Reading, load
 from mmpca.distributed.workers import open_workers
@@ -191,24 +191,15 @@ def check_features(model: MMPCA, backend: RowBackend) -> None:
 def score_rows(
     call: Callable[..., Any], model: MMPCA, backend: RowBackend, labels: NDArray[np.int32] | None = None
 ) -> Any:
-    """Return the results of one of the functions below for all rows; `labels` are those of fitted rows, (N,)."""
-    scores = prediction.scores_of(model.mixture(), model.units)
-    if labels is None:
-        labels = fitted_labels(model, backend)
-    return map_rows(backend, call, np.arange(backend.n_rows), labels, shared=[scores])
+    """Return the results of one of the functions below for all rows.
 
-
-def fitted_labels(model: MMPCA, backend: RowBackend) -> NDArray[np.int32]:
-    """Return the labels of rows that should be judged without themselves: the fitted rows of a model with shares.
-
-    They are recognized by the sums of their clusters; all other rows have the label -1.
+    Rows are new, unless their fitted `labels` (N,) are given: then each is judged without its own contribution.
     """
-    is_candidate = hasattr(model, "concentration_") and backend.n_rows == len(model.labels_)
-    if is_candidate:
-        every, n_clusters = np.arange(backend.n_rows), len(model.weights_)
-        sums = backend.map_reduce(group_sums, every, model.labels_, shared=(n_clusters,))  # (Q, V)
-        is_candidate = np.array_equal(sums, model.cluster_counts_)
-    return model.labels_ if is_candidate else np.full(backend.n_rows, -1, dtype=np.int32)
+    temperature = 1.0 if call is predict_rows else model.temperature_  # which no most probable cluster depends on
+    scores = prediction.scores_of(model.mixture(), model.units, temperature)
+    if labels is None:
+        labels = np.full(backend.n_rows, -1, dtype=np.int32)
+    return map_rows(backend, call, np.arange(backend.n_rows), labels, shared=[scores])
 
 
 # Functions of a block. They score some rows at a time, because all scores may take more memory than the counts. Fitted
@@ -227,14 +218,14 @@ def predict_rows(
 
 def probability_rows(block: Counts, rows: Rows, labels: NDArray[np.int32], scores: Scores, threads: Threads) -> Array:
     """Return the probability of each cluster for some rows of a block, (n, Q)."""
-    return prediction.posterior(prediction.joint_of(select(block, rows), scores, labels, threads))
+    return prediction.posterior(prediction.joint_of(select(block, rows), scores, labels, threads), scores.temperature)
 
 
 def best_rows(block: Counts, rows: Rows, labels: NDArray[np.int32], scores: Scores, threads: Threads) -> NDArray[Any]:
     """Return the most probable cluster of some rows of a block and its probability, an array of `prediction.BEST`."""
     best = np.empty(len(rows), dtype=prediction.BEST)
     for part, joint in prediction.joint_in_blocks(select(block, rows), scores, labels, threads):
-        best[part] = prediction.most_probable(prediction.posterior(joint))
+        best[part] = prediction.most_probable(prediction.posterior(joint, scores.temperature))
     return best
 
 
@@ -242,5 +233,5 @@ def own_rows(block: Counts, rows: Rows, labels: NDArray[np.int32], scores: Score
     """Return the probability of each fitted row's own cluster, for some rows of a block."""
     own = np.empty(len(rows))
     for part, joint in prediction.joint_in_blocks(select(block, rows), scores, labels, threads):
-        own[part] = prediction.own_probability(prediction.posterior(joint), labels[part])
+        own[part] = prediction.own_probability(prediction.posterior(joint, scores.temperature), labels[part])
     return own

@@ -8,7 +8,7 @@ from mmpca.engine.bound import icl
 from mmpca.engine.merge_split import MergePath, merge_once, merge_path, split_once
 from mmpca.engine.refit import refit_topics
 from mmpca.engine.search import search
-from mmpca.engine.shares import fit_concentration
+from mmpca.engine.shares import fit_concentration, log_weights_without_row, shares_without_row
 from mmpca.engine.soft import anneal, vbem
 from mmpca.engine.state import State, bound, build, check, copy, from_sums, gain, joins, move, refresh, relabel
 from mmpca.engine.sweep import Algorithm, SearchOptions, assign, climb
@@ -30,6 +30,7 @@ __all__ = [
     "gain",
     "icl",
     "joins",
+    "log_weights_without_row",
     "merge_once",
     "merge_path",
     "move",
@@ -37,6 +38,7 @@ __all__ = [
     "refresh",
     "relabel",
     "search",
+    "shares_without_row",
     "split_once",
     "vbem",
 ]

@@ -7,12 +7,12 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mmpca.backend import LocalRows, RowBackend, group_sums
 from mmpca.counts import Counts
 from mmpca.engine.bound import Array, merge_loss, responsibilities, size_terms
-from mmpca.engine.state import State, bound, build, from_sums, pooled_value, relabel
+from mmpca.engine.state import State, bound, build, from_sums, pooled_value, relabel, topic_weights
 from mmpca.engine.sweep import SearchOptions, assign, climb
 from mmpca.monitor import History
 
@@ -21,6 +21,7 @@ SPLIT_EPOCHS = 10
 MOST_MERGES = 32  # pairs of clusters whose loss is computed exactly: those with the smallest upper bounds
 TRIALS_AT_ONCE = 8  # splits and cuts between two reports of progress
 SPLIT_ROWS = 10_000  # rows of a large cluster on which its split is tried; the others follow
+MANY_TOPICS = 32  # beyond these, a cluster is split on trial by the topics that it uses, with the others pooled
 
 
 class Merge(NamedTuple):
@@ -158,7 +159,8 @@ class MergeSplit:
             for q in new
         ]
         tasks = [
-            (rows, self._beta, clusters.gamma[q], clusters.curvature[q]) for q, rows in zip(new, samples, strict=True)
+            (rows, self._beta, state.topics.alpha, clusters.gamma[q], clusters.curvature[q])
+            for q, rows in zip(new, samples, strict=True)
         ]
         cuts = self._map(cut, tasks, "choosing clusters to split")
         for q, sample, (promise, is_second) in zip(new, samples, cuts, strict=True):
@@ -222,13 +224,15 @@ def _merge_loss_bounds(state: State) -> Array:
     return np.minimum(loss, loss.T) + single[:, None] + single - pooled
 
 
-def cut(rows: Counts, beta: Array, gamma: Array, curvature: Array) -> tuple[float, NDArray[np.bool_]]:
+def cut(rows: Counts, beta: Array, alpha: float, gamma: Array, curvature: Array) -> tuple[float, NDArray[np.bool_]]:
     """Cut the rows of a cluster in two; return the second-order gain (minus infinity if rows are alike) and the cut.
 
     The cut is across the main axis of the rows' topic counts, in the metric of the curvature A.
     """
     rows, used = _compact(rows)
-    s = rows.to_csr() @ responsibilities(beta[:, used], gamma)  # (n, K)
+    own = _own_topics(gamma, alpha)
+    curvature = curvature[np.ix_(own, own)]
+    s = rows.to_csr() @ responsibilities(beta[:, used], gamma)[:, own]  # (n, K)
     deviation = s - s.sum(axis=1, keepdims=True) * (s.sum(axis=0) / s.sum())  # (n, K), sums to zero over the rows
     values, vectors = np.linalg.eigh(np.nan_to_num(curvature))
     points = deviation @ (vectors * np.sqrt(np.maximum(values, 0.0)))  # (n, K)
@@ -247,12 +251,14 @@ def climb_halves(
     """Climb from two halves of some rows; return their gain over one cluster, their sums (2, V) and the second half.
 
     The climb is given up when it can no longer gain `at_least`. VE-steps start from `gamma` (K,) of the one cluster,
-    except under a prior below one, where the path to one of several maxima matters.
+    except under a prior below one, where the path to one of several maxima matters. With many topics, the climb pools
+    those that the cluster hardly uses; unless it was given up, the gain returned is that under all topics.
     """
     n_features = rows.n_features
     rows, used = _compact(rows)
-    near = np.stack([gamma, gamma]) if alpha >= 1 else None
-    part = build(rows, is_second, n_clusters=2, beta=beta[:, used], alpha=alpha, gamma=near)
+    beta = beta[:, used]
+    own, own_gamma = _pooled(beta, alpha, gamma)
+    part = _two_clusters(rows, is_second, own, alpha, own_gamma)
     # The bound of the part has terms n_q log(n_q / n), exactly what a split adds to the bound of all rows.
     whole, rng = pooled_value(part, [0, 1]), np.random.default_rng(0)
     gains = [bound(part) - whole]
@@ -263,9 +269,35 @@ def climb_halves(
         gains.append(run.bounds[-1] - whole)
         if run.converged or gains[-1] + n_left * (gains[-1] - gains[-2]) < at_least:
             break
+    if len(own) < len(beta) and gains[-1] >= at_least:
+        part = _two_clusters(rows, part.labels, beta, alpha, gamma)
+        gains.append(bound(part) - pooled_value(part, [0, 1]))
     sums = np.zeros((2, n_features))
     sums[:, used] = part.clusters.counts
     return gains[-1], sums, part.labels == 1
+
+
+def _two_clusters(rows: Counts, labels: ArrayLike, beta: Array, alpha: float, gamma: Array) -> State:
+    """Return the state of two clusters whose VE-steps start from the same `gamma` (K,)."""
+    near = np.stack([gamma, gamma]) if alpha >= 1 else None
+    return build(rows, labels, n_clusters=2, beta=beta, alpha=alpha, gamma=near)
+
+
+def _own_topics(gamma: Array, alpha: float) -> NDArray[np.int64]:
+    """Return the topics in which a split is looked for: of many, those with larger expected counts than their prior."""
+    is_own = gamma >= 2.0 * alpha
+    return np.flatnonzero(is_own if len(gamma) > MANY_TOPICS and is_own.any() else np.ones_like(is_own))
+
+
+def _pooled(beta: Array, alpha: float, gamma: Array) -> tuple[Array, Array]:
+    """Return the topics in which a split is looked for, followed by the others as one, and their gamma."""
+    own = _own_topics(gamma, alpha)
+    rest = np.setdiff1d(np.arange(len(gamma)), own)
+    if len(rest) < 2:
+        return beta, gamma
+    weight = topic_weights(gamma)[rest]
+    beta = np.concatenate([beta[own], (weight / weight.sum())[None] @ beta[rest]])
+    return beta, np.append(gamma[own], alpha + (gamma[rest] - alpha).sum())
 
 
 def _compact(rows: Counts) -> tuple[Counts, NDArray[np.int64]]:

@@ -33,6 +33,7 @@ Dirichlet distribution is not the shape of a real cluster, and a broad one fits 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
@@ -56,6 +57,7 @@ LEAST_WEIGHT = 1e-4  # of a row in the moments of a cluster
 LEAST_EIGENVALUE = 1e-8  # relative to the largest: topics that can be told apart in a cluster
 POOLING_STEPS = 4  # weights of rows and clusters depend on the result, but hardly
 LEAST_SHARE = 1e-12  # of a topic: its logarithm must stay finite
+ENTRIES_AT_ONCE = 2**21  # times topics, in a temporary array
 NEW_ROW = -1  # cluster of a row that has contributed to none
 
 
@@ -144,13 +146,13 @@ def row_evidence(
     shares = np.maximum(cluster_topics, LEAST_SHARE)
     evidence = np.empty((rows.n_rows, len(shares)))
     own = np.full(rows.n_rows, NEW_ROW, np.int32) if left_out is None else np.asarray(left_out.labels, dtype=np.int32)
-    own_shares = shares[own] if left_out is None else _shares_without_row(rows, topics, left_out)  # (N, K)
+    own_shares = shares[own] if left_out is None else shares_without_row(rows, topics, left_out)  # (N, K)
     varies = np.isfinite(concentration)
     if not varies.all():
         fixed = np.flatnonzero(~varies)
         evidence[:, fixed] = _multinomial_evidence(rows, topics, shares[fixed])
         at = np.flatnonzero(np.isin(own, fixed) & (own != NEW_ROW))
-        evidence[at, own[at]] = _own_multinomial_evidence(rows.take(at), topics, own_shares[at])
+        evidence[at, own[at]] = own_multinomial_evidence(rows.take(at), topics, own_shares[at])
     if varies.any():
         found = np.flatnonzero(varies)
         position = np.full(len(shares) + 1, NEW_ROW, np.int32)  # the last entry is that of `NEW_ROW`
@@ -172,17 +174,17 @@ def _multinomial_evidence(rows: Counts, topics: Array, shares: Array) -> Array:
     return evidence
 
 
-def _own_multinomial_evidence(rows: Counts, topics: Array, shares: Array) -> Array:
+def own_multinomial_evidence(rows: Counts, topics: Array, shares: Array) -> Array:
     """Return sum_v x_iv log (theta_i beta)_v, (N,), with shares of their own for all rows, (N, K)."""
-    evidence = np.empty(rows.n_rows)
-    for i in range(rows.n_rows):
-        entries = slice(rows.indptr[i], rows.indptr[i + 1])
-        profile = shares[i] @ topics[:, rows.indices[entries]]
-        evidence[i] = rows.data[entries] @ np.log(profile, out=np.zeros_like(profile), where=profile > 0)
+    evidence = np.zeros(rows.n_rows)
+    for part, row, joint in _entries(rows, topics, shares):
+        profile = joint.sum(axis=1)
+        logs = np.log(profile, out=np.zeros_like(profile), where=profile > 0)
+        evidence[part] = np.bincount(row, rows.take(part).data * logs, len(evidence[part]))
     return evidence
 
 
-def _shares_without_row(rows: Counts, topics: Array, left_out: LeftOut) -> Array:
+def shares_without_row(rows: Counts, topics: Array, left_out: LeftOut) -> Array:
     r"""Return the topic shares of each row's cluster without the row, (N, K); of any cluster for new rows.
 
     The row has contributed :math:`s_k = \sum_v x_v \phi_{qvk}` to the parameters of its cluster, where :math:`\phi` is
@@ -190,15 +192,25 @@ def _shares_without_row(rows: Counts, topics: Array, left_out: LeftOut) -> Array
     """
     params = left_out.topic_params[left_out.labels]  # (N, K)
     shares = params / params.sum(axis=1, keepdims=True)
-    without = np.empty_like(params)
-    for i in range(rows.n_rows):
-        entries = slice(rows.indptr[i], rows.indptr[i + 1])
-        joint = shares[i] * topics.T[rows.indices[entries]]  # (n, K)
+    without = params.copy()
+    for part, row, joint in _entries(rows, topics, shares):
         total = joint.sum(axis=1)
-        ratio = np.divide(rows.data[entries], total, out=np.zeros_like(total), where=total > 0)
-        without[i] = np.maximum(params[i] - ratio @ joint, left_out.prior)
+        ratio = np.divide(rows.take(part).data, total, out=np.zeros_like(total), where=total > 0)
+        for k in range(without.shape[1]):
+            without[part, k] -= np.bincount(row, ratio * joint[:, k], len(without[part]))
+    without = np.maximum(without, left_out.prior)
     result: Array = np.maximum(without / without.sum(axis=1, keepdims=True), LEAST_SHARE)
     return result
+
+
+def _entries(rows: Counts, topics: Array, shares: Array) -> Iterator[tuple[slice, NDArray[np.intp], Array]]:
+    """Yield slices of the rows, with the row of each of their entries, (n,), and theta_ik beta_kv, (n, K)."""
+    n_at_once = max(1, ENTRIES_AT_ONCE * rows.n_rows // (rows.nnz * len(topics) + 1))
+    for start in range(0, rows.n_rows, n_at_once):
+        part = slice(start, min(start + n_at_once, rows.n_rows))
+        some = rows.take(part)
+        row = np.repeat(np.arange(some.n_rows), np.diff(some.indptr))
+        yield part, row, shares[part][row] * topics.T[some.indices]
 
 
 def log_weights_without_row(weights: Array, left_out: LeftOut) -> Array:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mmpca.evaluation.coherence import topic_coherence, topic_diversity
-from mmpca.evaluation.partitions import Agreement, Stability, agreement, check_same_rows, stability
+from mmpca.evaluation.partitions import Agreement, Stability, agreement, stability
 
 Array = NDArray[np.float64]
 
@@ -143,8 +143,8 @@ def summarize(
     ['cluster', 'rows', 'certainty', 'leading_topic']
     """
     check_is_fitted(model)
-    probabilities, members = model.predict_proba(X), np.asarray(model.labels_)
-    check_same_rows(len(probabilities), len(members))
+    members = np.asarray(model.labels_)
+    probabilities = model.leave_one_out_proba(X)
     refits = None
     if n_refits:
         refits = stability(model, X, n_refits=n_refits, n_jobs=n_jobs, random_state=random_state)

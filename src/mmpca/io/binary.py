@@ -22,7 +22,7 @@ from scipy import sparse
 
 from mmpca.errors import CountsError, InputFileError
 from mmpca.io.streams import beginning, first_bytes, input_error, missing_extra, read_text
-from mmpca.io.table import CountTable, Request, as_names, finish_table
+from mmpca.io.table import CountTable, Request, as_names, finish_table, gene_names, with_taxonomy
 from mmpca.store import ZIP_ERRORS
 
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -185,8 +185,9 @@ def read_h5ad(request: Request) -> CountTable:
         raise missing_extra(path, package="AnnData", extra="anndata") from None
     try:
         with h5py.File(path) as file:
-            element = _find_element(path, file, layer)
-            groups = ("obs", "raw/var" if layer == "raw" else "var")
+            names = _matrices(file)
+            element = _find_element(path, file, names, layer)
+            groups = ("obs", "raw/var" if element.name == "/raw/X" else "var")
             _check_storage(path, element, *(file[group] for group in groups))
             matrix = read_elem(element)
             rows, features = (as_names(read_elem(file[group]).index) for group in groups)
@@ -201,20 +202,25 @@ def read_h5ad(request: Request) -> CountTable:
     try:
         return finish_table(request, matrix.T if transposed else matrix, rows, features, transposed=transposed)
     except CountsError as error:
-        message = f"{error} This is {layer or 'X'}; if the counts are in another layer, name it with layer."
+        others = [repr(name) for name in names if name != (layer or "X")]
+        hint = f"choose another with --layer: {', '.join(others)}" if others else "the file has no other layer"
+        message = f"{error} This is the layer {layer or 'X'!r}; {hint}."
         raise CountsError(message, row=error.row, column=error.column) from error
 
 
-def _find_element(path: Path, file: Any, layer: str | None) -> Any:
+def _matrices(file: Any) -> dict[str, str]:
+    """Return the names by which matrices of an AnnData file can be chosen, and where they are."""
+    own = {name: place for name, place in (("X", "X"), ("raw", "raw/X")) if place in file}
+    return {name: f"layers/{name}" for name in file.get("layers", ())} | own
+
+
+def _find_element(path: Path, file: Any, names: dict[str, str], layer: str | None) -> Any:
     """Return the element of an AnnData file that holds the counts."""
-    element = {None: "X", "raw": "raw/X"}.get(layer, f"layers/{layer}")
-    if element not in file:
-        found = [name for name in ("X", "raw/X") if name in file]
-        found += [f"layer {name!r}" for name in file.get("layers", ())]
-        raise input_error(
-            path, f"there is no {element}; the file has {', '.join(found) or 'no matrix'}. Choose a layer."
-        )
-    return file[element]
+    if (layer or "X") not in names:
+        shown = ", ".join(repr(name) for name in names) or "no matrix"
+        message = f"there is no layer {layer or 'X'!r}; the file has {shown}. Choose one with --layer."
+        raise input_error(path, message)
+    return file[names[layer or "X"]]
 
 
 def read_biom(request: Request) -> CountTable:
@@ -241,7 +247,44 @@ def read_biom(request: Request) -> CountTable:
         ) from error
     matrix = table.matrix_data.tocsr()
     features, samples = (as_names(table.ids(axis=axis)) for axis in ("observation", "sample"))
-    return finish_table(request, matrix.T if transposed else matrix, features, samples, transposed=transposed)
+    read = finish_table(request, matrix.T if transposed else matrix, features, samples, transposed=transposed)
+    described = table.metadata(axis="observation") or ()
+    taxonomy = [(about or {}).get("taxonomy") for about in described]
+    if not any(taxonomy):
+        return read
+    texts = ["; ".join(ranks) if isinstance(ranks, list | tuple) else str(ranks or "") for ranks in taxonomy]
+    return with_taxonomy(read, texts, transposed)
+
+
+def read_10x(request: Request) -> CountTable:
+    """Read the HDF5 file of a program of 10x Genomics that counts RNA in cells: genes by cells, transposed."""
+    path, transposed = request.path, request.transpose is not False
+    try:
+        import h5py
+    except ImportError:
+        raise missing_extra(path, package="h5py", extra="anndata") from None
+    try:
+        with h5py.File(path) as file:
+            (group,) = file.values() if "matrix" not in file else (file["matrix"],)
+            _check_storage(path, group)
+            arrays = tuple(group[name][:] for name in ("data", "indices", "indptr"))
+            n_genes, n_cells = (int(size) for size in group["shape"][:])
+            genes = group.get("features", group)
+            keys = ("id", "name") if "features" in group else ("genes", "gene_names")
+            identifiers, symbols = ([name.decode() for name in genes[key][:]] for key in keys)
+            cells = [name.decode() for name in group["barcodes"][:]]
+        # The columns of the file are cells, so its arrays are the rows of the transposed matrix.
+        matrix = sparse.csr_array(arrays, shape=(n_cells, n_genes))
+        matrix.check_format(full_check=True)
+    except InputFileError:
+        raise
+    except Exception as error:  # h5py raises all kinds of errors on damaged files
+        message = f"this is not an HDF5 file of 10x Genomics, or it is truncated or damaged ({error}). Copy it again."
+        raise input_error(path, message) from error
+    names, notes = gene_names(path, identifiers, symbols)
+    table = finish_table(request, matrix if transposed else matrix.T, names, cells, transposed=transposed)
+    table.notes[:0] = notes
+    return table
 
 
 def _check_storage(path: Path, *elements: Any, harmless_size: int = 2**28, max_ratio: int = 2000) -> None:

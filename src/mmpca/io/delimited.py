@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmpca.counts import whole_numbers
-from mmpca.io.streams import decode, input_error, open_stream, read_line, split_line, suffix, text_blocks, text_lines
-from mmpca.io.table import CountsBuilder, CountTable, Request, check_sizes, finish_table, parse_count
+from mmpca.io.streams import decode, input_error, open_text, read_line, split_line, suffix, text_blocks, text_lines
+from mmpca.io.table import CountsBuilder, CountTable, Request, check_sizes, finish_table, parse_count, with_taxonomy
 
 _DELIMITERS = ("\t", ",", ";", "|", " ")
 _EXPECTED_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
@@ -25,7 +25,21 @@ _N_SAMPLE_LINES = 50
 _ROW_WORDS = {"row", "i", "doc", "document", "sample", "site", "cell", "barcode", "observation", "id", "text", "plot"}
 _FEATURE_WORDS = {"feature", "column", "j", "word", "term", "token", "species", "taxon", "otu", "asv", "gene", "item"}
 _COUNT_WORDS = {"count", "n", "value", "freq", "frequency", "abundance", "number", "tf", "x"}
-_INDEX_WORDS = _ROW_WORDS | {"name", "names", "index", "rowname", "rownames", "otu id", "feature"}
+_INDEX_WORDS = _ROW_WORDS | {"name", "names", "index", "rowname", "rownames", "otu", "otu id", "asv", "feature"}
+# Titles of the names in tables with a row for each feature, and of a last column that describes the features.
+_FEATURE_TITLES = {
+    "#otu id",
+    "otu id",
+    "otu_id",
+    "#otuid",
+    "otuid",
+    "#asv id",
+    "asv id",
+    "asv_id",
+    "feature id",
+    "#name",
+}
+_TAXONOMY_TITLES = {"taxonomy", "taxon", "consensus lineage", "consensuslineage", "lineage", "classification"}
 
 
 # --- layout -----------------------------------------------------------------------------------------------------
@@ -41,16 +55,27 @@ class Dialect(NamedTuple):
     n_skipped: int  # comment lines before the header
     first_row: list[str]  # below the header
     note: str = ""  # on a first line that may or may not be a header
+    has_taxonomy: bool = False  # whether the last column describes the rows, which are features
 
     @property
     def first_line(self) -> int:
         """Number of the first line of data, counted from 1."""
         return self.n_skipped + (self.header is not None) + 1
 
+    @property
+    def n_counts(self) -> int:
+        """Number of columns that hold counts."""
+        return self.n_fields - self.has_names - self.has_taxonomy
 
-def detect_dialect(path: Path, *, as_triples: bool = False) -> Dialect:
+    @property
+    def has_features_as_rows(self) -> bool:
+        """Whether titles say that the rows are features."""
+        return self.has_taxonomy or (self.header is not None and self.header[0].strip().lower() in _FEATURE_TITLES)
+
+
+def detect_dialect(path: Path, *, as_triples: bool = False, encoding: str | None = None) -> Dialect:
     """Detect the layout of a delimited file, which holds triples for sure if `as_triples`, from its first lines."""
-    lines, n_skipped = _sample_lines(path)
+    lines, n_skipped = _sample_lines(path, encoding)
     delimiter = _detect_delimiter(path, lines, n_skipped)
     rows = [split_line(line, delimiter) for line in lines]
     is_numbered = _is_numbered(rows, as_triples)
@@ -73,7 +98,8 @@ def detect_dialect(path: Path, *, as_triples: bool = False) -> Dialect:
             "if the file holds one text per line, use --text or, in Python, mmpca.text.read_texts.",
             line=n_skipped + 2,
         )
-    has_names = _has_names(header, body)
+    has_names = has_name_column(header, body)
+    has_taxonomy = header is not None and has_names and _is_taxonomy(header[-1], body)
     shown = ", ".join(rows[0][:4]) + (", ..." if len(rows[0]) > 4 else "")
     note = ""
     if is_numbered:
@@ -87,7 +113,7 @@ def detect_dialect(path: Path, *, as_triples: bool = False) -> Dialect:
         note = f"The first column, {header[0].strip()!r}, was read as the names of the rows."
     elif header is not None and n_fields == 3 and not has_names and _are_sorted(body):
         note = "Read as a table with three features. If its columns are row, feature and count, choose format triples."
-    return Dialect(delimiter, header, has_names, n_fields, n_skipped, body[0], note)
+    return Dialect(delimiter, header, has_names, n_fields, n_skipped, body[0], note, has_taxonomy)
 
 
 def find_triple_columns(header: Sequence[str]) -> tuple[int, int, int] | None:
@@ -115,11 +141,11 @@ def _normalize(title: str) -> str:
     return word
 
 
-def _sample_lines(path: Path) -> tuple[list[str], int]:
+def _sample_lines(path: Path, encoding: str | None) -> tuple[list[str], int]:
     """Return the first lines after leading comments and blank lines, and the number of those."""
     sample: list[str] = []
     n_skipped = n_bytes = 0
-    with open_stream(path) as stream:
+    with open_text(path, encoding) as stream:
         # Very long lines: at least a header and a line below it.
         while len(sample) < _N_SAMPLE_LINES and (n_bytes < 2**16 or len(sample) < 2):
             number = n_skipped + len(sample) + 1
@@ -198,7 +224,12 @@ def _is_unnamed(title: str) -> bool:
     return title.strip().lower().startswith("unnamed: ")
 
 
-def _has_names(header: Sequence[str] | None, body: Sequence[Sequence[str]]) -> bool:
+def _is_taxonomy(title: str, body: Sequence[Sequence[str]]) -> bool:
+    """Return True if the last column describes the rows, by its title and because it is not made of numbers."""
+    return title.strip().lower() in _TAXONOMY_TITLES and not any(is_number(row[-1]) for row in body)
+
+
+def has_name_column(header: Sequence[str] | None, body: Sequence[Sequence[str]]) -> bool:
     """Return True if the first column names the rows, by its title or because most of its fields are not numbers."""
     if header is not None and (
         not header[0].strip() or _is_unnamed(header[0]) or _normalize(header[0]) in _INDEX_WORDS
@@ -267,36 +298,42 @@ def format_columns(columns: Mapping[str, Sequence[Any]], delimiter: str = ",") -
 
 def read_table(request: Request) -> CountTable:
     """Read a table with or without a header, and with or without a first column of names."""
-    path, dialect = request.path, detect_dialect(request.path)
-    is_otu_table = dialect.header is not None and dialect.header[0].strip().lower() == "#otu id"
-    transposed = is_otu_table if request.transpose is None else request.transpose
+    path, dialect = request.path, detect_dialect(request.path, encoding=request.encoding)
+    transposed = dialect.has_features_as_rows if request.transpose is None else request.transpose
     builder = CountsBuilder(transposed)
     names: list[str] = []
+    taxonomy: list[str] = []
     n_rows = 0
-    for line, text in text_blocks(path, dialect.first_line, request.block_size):
-        counts = _parse_block(path, text, line, dialect, names)  # (n, v)
+    for line, text in text_blocks(path, dialect.first_line, request.block_size, request.encoding):
+        counts = _parse_block(path, text, line, dialect, names, taxonomy)  # (n, v)
         rows, columns = np.nonzero(counts)
         builder.add(rows + n_rows, columns, counts[rows, columns])
         n_rows += len(counts)
         check_sizes(path, (n_rows, 1), builder.n_entries)
-    X = builder.build((n_rows, dialect.n_fields - dialect.has_names))
-    header = None if dialect.header is None else dialect.header[dialect.has_names :]
+    X = builder.build((n_rows, dialect.n_counts))
+    header = None if dialect.header is None else dialect.header[dialect.has_names :][: dialect.n_counts]
     table = finish_table(request, X, names if dialect.has_names else None, header, transposed=transposed)
     if dialect.note:
         table.notes.insert(0, dialect.note)
-    return table
+    return with_taxonomy(table, taxonomy, transposed) if dialect.has_taxonomy else table
 
 
-def _parse_block(path: Path, text: str, first_line: int, dialect: Dialect, names: list[str]) -> NDArray[np.int32]:
-    """Return the counts of a block, (n, v), and append the names of its rows to `names`, in place."""
+def _parse_block(
+    path: Path, text: str, first_line: int, dialect: Dialect, names: list[str], taxonomy: list[str]
+) -> NDArray[np.int32]:
+    """Return the counts of a block, (n, v), and append names and descriptions of its rows to the lists, in place."""
     lines = [line for line in text_lines(text) if line.strip()]
-    n_features = dialect.n_fields - dialect.has_names
+    n_features = dialect.n_counts
     if not lines:
         return np.empty((0, n_features), dtype=np.int32)
     if dialect.has_names:
         pairs = [_split_name(line, dialect.delimiter) for line in lines]
         names += [name for name, _ in pairs]
         lines = [rest for _, rest in pairs]
+    if dialect.has_taxonomy:
+        pairs = [_split_last(line, dialect.delimiter) for line in lines]
+        taxonomy += [last for _, last in pairs]
+        lines = [rest for rest, _ in pairs]
     counts = None
     if all(lines):  # loadtxt skips lines without fields, which names alone leave
         try:
@@ -319,13 +356,23 @@ def _split_name(line: str, delimiter: str) -> tuple[str, str]:
     return name, line[len(name) + name.count('"') + 2 :].removeprefix(delimiter)
 
 
+def _split_last(line: str, delimiter: str) -> tuple[str, str]:
+    """Return a line without its last field, and that field."""
+    if not line.endswith('"'):
+        rest, _, last = line.rpartition(delimiter)
+        return rest, last
+    last = split_line(line, delimiter)[-1]
+    return line[: -len(last) - last.count('"') - 2].removesuffix(delimiter), last
+
+
 def _find_error(path: Path, text: str, first_line: int, dialect: Dialect) -> Exception:
     """Raise InputFileError for the first invalid field of a block that could not be parsed."""
     records = read_records(
         path, lines_with_ends(text), dialect.delimiter, n_fields=dialect.n_fields, first_line=first_line
     )
     for line, fields in records:
-        for column, field in enumerate(fields[dialect.has_names :], start=dialect.has_names):
+        counts = fields[dialect.has_names :][: dialect.n_counts]
+        for column, field in enumerate(counts, start=dialect.has_names):
             title = "" if dialect.header is None else f" ({dialect.header[column]})"
             parse_count(path, field, f"column {column + 1}{title}: ", line=line)
     return input_error(path, "the lines from here on cannot be read as a table of counts.", line=first_line)

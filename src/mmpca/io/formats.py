@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from zipfile import BadZipFile, ZipFile
 
 from mmpca.counts import as_counts
-from mmpca.io.binary import HDF5_MAGIC, read_biom, read_h5ad, read_npz, write_npz
+from mmpca.io.binary import HDF5_MAGIC, read_10x, read_biom, read_h5ad, read_npz, write_npz
+from mmpca.io.columns import is_workbook, read_wide_table
 from mmpca.io.delimited import detect_dialect, find_triple_columns, is_number, read_table
 from mmpca.io.matrix_market import read_matrix_market, read_uci, write_matrix_market
-from mmpca.io.streams import beginning, check_file, first_bytes, input_error, missing_extra, suffix
+from mmpca.io.streams import (
+    beginning,
+    check_file,
+    detect_encoding,
+    encoding_notes,
+    first_bytes,
+    input_error,
+    missing_extra,
+    open_text,
+    suffix,
+)
 from mmpca.io.table import CountTable, NamesOrFile, Request
 from mmpca.io.triples import read_parquet, read_triples
 from mmpca.store import write_atomically
@@ -24,6 +35,8 @@ _READERS: dict[str, Callable[[Request], CountTable]] = {
     "uci": read_uci,
     "h5ad": read_h5ad,
     "biom": read_biom,
+    "10x": read_10x,
+    "xlsx": read_wide_table,
 }
 _TEXT_SUFFIXES = ("", ".csv", ".tsv", ".tab", ".txt", ".dat")
 
@@ -37,14 +50,17 @@ def read_counts(
     columns: Sequence[str] | None = None,
     transpose: bool | None = None,
     layer: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
 ) -> CountTable:
     r"""Read a matrix of counts, with the names of its rows and features.
 
     Parameters
     ----------
     path : str or Path
-        The file. Text formats may be compressed with gzip, bzip2 or xz.
-    format : {"mtx", "npz", "table", "triples", "parquet", "uci", "h5ad", "biom"}, optional
+        The file, or a folder with ``matrix.mtx.gz``, ``features.tsv.gz`` and ``barcodes.tsv.gz``. Text formats may be
+        compressed with gzip, bzip2 or xz.
+    format : {"mtx", "npz", "table", "triples", "parquet", "uci", "h5ad", "biom", "10x", "xlsx"}, optional
         Detected by default, see `detect_format`.
     row_names, feature_names : path or sequence of str, optional
         The names, or a file with one name per line. By default, names come from the file itself or, for "mtx" and
@@ -55,16 +71,21 @@ def read_counts(
         For triples: the columns that hold row, feature and count. By default, they are recognized by their titles,
         or there are only three.
     transpose : bool, optional
-        Whether the file holds features by observations. Assumed by default for "biom", for tables that begin with
-        "#OTU ID", and for "mtx" with files named ``barcodes`` and ``features`` or ``genes`` beside it.
+        Whether the file holds features by observations. Assumed by default for "biom" and "10x", for tables that
+        begin with "#OTU ID" or end with a column "taxonomy", and for "mtx" with files named ``barcodes`` and
+        ``features`` or ``genes`` beside it.
     layer : str, optional
         For "h5ad": the layer that holds the counts, or "raw". By default, ``X``.
+    encoding : str, optional
+        For "table" and "triples": the encoding. By default, UTF-8, UTF-16 or, if it looks like it, Windows-1252.
+    sheet : str, optional
+        For "xlsx": the sheet that holds the counts. By default, the first.
 
     Returns
     -------
     CountTable
-        `X` (csr_array of int32, shape (n_rows, n_features)), `row_names`, `feature_names`, and `notes` on how the
-        file was interpreted.
+        `X` (csr_array of int32, shape (n_rows, n_features)), `row_names`, `feature_names`, `notes` on how the file
+        was interpreted, and `feature_annotations`, such as a taxonomy.
 
     Raises
     ------
@@ -88,23 +109,38 @@ def read_counts(
     >>> table.row_names
     array(['hill', 'valley'], dtype=object)
     """
-    path = Path(path)
+    path = find_matrix(Path(path)) or Path(path)
     check_file(path)
     if format is not None and format not in _READERS:
         raise input_error(path, f"format must be one of {', '.join(_READERS)}, but it is {format!r}.")
     for names, what in ((row_names, "row_names"), (feature_names, "feature_names")):
         if names is not None and not isinstance(names, (str, Path)) and not hasattr(names, "__len__"):
             raise input_error(path, f"{what} must be names or the path of a file, but it is {names!r}.")
-    request = Request(path, row_names, feature_names, columns, transpose, layer, format)
+    request = Request(path, row_names, feature_names, columns, transpose, layer, format, encoding, sheet)
     if format is None:
-        format = detect_format(path)
+        format = detect_format(path, encoding=encoding)
         if columns is not None and format == "table":
             format = "triples"
     if columns is not None and format not in ("triples", "parquet"):
         raise input_error(path, f"columns are for triples, but the format is {format!r}. Omit them.")
     if layer is not None and format != "h5ad":
         raise input_error(path, f"layers are for h5ad files, but the format is {format!r}. Omit the layer.")
-    return _READERS[format](request)
+    if sheet is not None and format != "xlsx":
+        raise input_error(path, f"sheets are for Excel workbooks, but the format is {format!r}. Omit the sheet.")
+    if format not in ("table", "triples"):
+        return _READERS[format](request)
+    found = detect_encoding(beginning(path, 2**20)) if encoding is None else encoding
+    table = _READERS[format](request._replace(encoding=found))
+    if encoding is None:
+        table.notes[:0] = encoding_notes(path, found)
+    return table
+
+
+def find_matrix(folder: Path) -> Path | None:
+    """Return the matrix in a folder of counts of RNA in cells; None if the path is no such folder."""
+    if not os.path.isdir(folder):  # unlike Path.is_dir, it never raises
+        return None
+    return next((path for name in ("matrix.mtx.gz", "matrix.mtx") if (path := folder / name).is_file()), None)
 
 
 def write_counts(path: str | Path, table: CountTable, *, compress: bool = True) -> None:
@@ -162,18 +198,21 @@ def write_counts(path: str | Path, table: CountTable, *, compress: bool = True) 
 # --- detection --------------------------------------------------------------------------------------------------
 
 
-def detect_format(path: str | Path) -> str:
+def detect_format(path: str | Path, *, encoding: str | None = None) -> str:
     r"""Detect the format of a file of counts, by its content first and then by its suffix.
 
     Parameters
     ----------
     path : str or Path
+    encoding : str, optional
+        Encoding of a text file; detected by default.
 
     Returns
     -------
     str
         "mtx" (Matrix Market), "npz" (SciPy), "table" (CSV or TSV, a column for each feature), "triples" (CSV or TSV,
-        a line for each entry), "parquet" (triples), "uci" (bag of words), "h5ad" or "biom".
+        a line for each entry), "parquet" (either), "xlsx" (Excel, a column for each feature), "uci" (bag of words),
+        "h5ad", "biom" or "10x" (HDF5 of 10x Genomics).
 
     Raises
     ------
@@ -194,8 +233,8 @@ def detect_format(path: str | Path) -> str:
     path = Path(path)
     check_file(path)
     magic = first_bytes(path)
-    if _is_workbook(path, magic):
-        raise input_error(path, "expected a file of counts, but this is an Excel workbook. Save the sheet as CSV.")
+    if is_workbook(path):
+        return "xlsx"
     if magic.startswith(b"PK\x03\x04"):
         if suffix(path) in (".npz", ""):
             return "npz"
@@ -205,22 +244,11 @@ def detect_format(path: str | Path) -> str:
         return _detect_hdf5_format(path)
     if magic.startswith(b"PAR1"):
         return "parquet"
-    return _detect_text_format(path)
-
-
-def _is_workbook(path: Path, magic: bytes) -> bool:
-    """Return True for Excel's files, old (.xls) and new (.xlsx), whatever their names."""
-    if not magic.startswith(b"PK\x03\x04"):
-        return magic.startswith(b"\xd0\xcf\x11\xe0")
-    try:
-        with ZipFile(path) as archive:
-            return any(name.startswith("xl/") for name in archive.namelist())
-    except (BadZipFile, OSError, ValueError, NotImplementedError):
-        return False
+    return _detect_text_format(path, encoding)
 
 
 def _detect_hdf5_format(path: Path) -> str:
-    """Distinguish AnnData from BIOM by the suffix, or by the groups in the file."""
+    """Distinguish AnnData, BIOM and 10x Genomics by the suffix, or by the groups in the file."""
     if suffix(path) in (".h5ad", ".biom"):
         return suffix(path).removeprefix(".")
     try:
@@ -230,25 +258,30 @@ def _detect_hdf5_format(path: Path) -> str:
     try:
         with h5py.File(path) as file:
             groups = set(file)
+            is_10x = "matrix" in file or (len(file) == 1 and "barcodes" in next(iter(file.values())))
     except OSError as error:
         raise input_error(path, f"the HDF5 file is truncated or damaged ({error}). Copy it again.") from error
     if {"obs", "var"} <= groups:
         return "h5ad"
     if {"observation", "sample"} <= groups:
         return "biom"
+    if is_10x:
+        return "10x"
     message = (
-        f"expected AnnData or BIOM in this HDF5 file, but found the groups {sorted(groups)}. Convert it to either."
+        f"expected AnnData, BIOM or counts of 10x Genomics in this HDF5 file, but found the groups {sorted(groups)}. "
+        "Convert it to one of them."
     )
     raise input_error(path, message)
 
 
-def _detect_text_format(path: Path) -> str:
-    start = beginning(path)
+def _detect_text_format(path: Path, encoding: str | None) -> str:
+    with open_text(path, encoding) as stream:
+        start = stream.read(2**16)
     if start.lower().startswith(b"%%matrixmarket"):
         return "mtx"
     if start.lstrip().startswith(b"{") and (suffix(path) == ".biom" or b"Biological Observation Matrix" in start):
         return "biom"
-    if suffix(path) in (".mtx", ".npz", ".parquet", ".h5ad", ".biom"):
+    if suffix(path) in (".mtx", ".npz", ".parquet", ".h5ad", ".biom", ".xlsx"):
         return suffix(path).removeprefix(".")  # its reader explains what is wrong
     if suffix(path) not in _TEXT_SUFFIXES:
         message = f"the suffix {suffix(path)!r} is unknown. Specify the format: {', '.join(_READERS)}."
@@ -256,7 +289,7 @@ def _detect_text_format(path: Path) -> str:
     lines = start.split(b"\n", 3)[:3]
     if len(lines) == 3 and all(len(line.split()) == 1 and line.strip().isdigit() for line in lines):
         return "uci"  # three sizes on a line each
-    dialect = detect_dialect(path)
+    dialect = detect_dialect(path, encoding=encoding)
     if dialect.header is not None and find_triple_columns(dialect.header) is not None:
         return "triples"
     return "triples" if dialect.n_fields == 3 and not is_number(dialect.first_row[1]) else "table"

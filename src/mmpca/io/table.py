@@ -49,6 +49,8 @@ class CountTable(NamedTuple):
         Names of the features, if the file has any.
     notes : list of str
         Remarks on how the file was interpreted or changed, one sentence each.
+    feature_annotations : dict of str to ndarray of str objects, shape (n_features,), or None
+        Descriptions of the features in the file, such as their taxonomy.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class CountTable(NamedTuple):
     row_names: Names | None
     feature_names: Names | None
     notes: list[str]
+    feature_annotations: dict[str, Names] | None = None
 
 
 class Request(NamedTuple):
@@ -74,6 +77,8 @@ class Request(NamedTuple):
     transpose: bool | None = None
     layer: str | None = None
     format: str | None = None  # None if it was detected
+    encoding: str | None = None  # of text; detected by default
+    sheet: str | None = None  # of a workbook
     block_size: int = 2**22  # bytes of text parsed at a time
 
 
@@ -219,25 +224,56 @@ def finish_table(
     except TypeError as error:
         raise input_error(request.path, f"{error}") from error
     n_stored_zeros = matrix.nnz - np.count_nonzero(matrix.data[: matrix.nnz])
-    notes = _matrix_notes(matrix.nnz - n_stored_zeros - counts.nnz, n_zeros + n_stored_zeros, transposed)
+    notes = _matrix_notes(matrix.nnz - n_stored_zeros - counts.nnz, n_zeros + n_stored_zeros)
+    if transposed:
+        advice = "" if request.transpose else " If it does not, add --no-transpose."
+        notes.append(f"Transposed: the file holds features by observations.{advice}")
     X = counts.to_csr()
     chosen: list[Names | None] = []
     sources = ((request.row_names, row_names, "row"), (request.feature_names, column_names, "feature"))
     for given, own, what in sources:
         source = own if given is None else given
         chosen.append(None if source is None else _fit_names(request.path, source, what, X.shape, notes))
+    if request.transpose is None and not transposed:
+        notes += _orientation_notes(chosen[0])
     return CountTable(X, chosen[0], chosen[1], notes + _repetition_notes(*chosen))
 
 
-def _matrix_notes(n_duplicates: int, n_zeros: int, transposed: bool) -> list[str]:
+# Names that only features have: numbered OTUs and ASVs, their digests, Ensembl's genes, and taxa with their ranks.
+_FEATURE_NAME = re.compile(
+    r"(z?otu|asv)[ _.-]?\d+|[0-9a-f]{32}|ENS[A-Z]*G\d{11}(\.\d+)?|[kd]__\w.*;.*|(Bacteria|Archaea|Eukaryota);.*",
+    re.IGNORECASE,
+)
+
+
+def _orientation_notes(row_names: Names | None) -> list[str]:
+    """Return a note if the names of the rows are those of features."""
+    if row_names is None or len(row_names) < 3:
+        return []
+    n_features = sum(_FEATURE_NAME.fullmatch(name.strip()) is not None for name in row_names)
+    if n_features < 0.9 * len(row_names):
+        return []
+    return [
+        f"The rows have names of features, such as {short_repr(row_names[0])}. If the rows are features, add "
+        "--transpose; if they are not, --no-transpose."
+    ]
+
+
+def with_taxonomy(table: CountTable, taxonomy: Sequence[str], transposed: bool) -> CountTable:
+    """Return a table with the descriptions of its features; without them if the rows of the file are no features."""
+    if not transposed:
+        return table._replace(notes=[*table.notes, "The last column describes the rows and is not read."])
+    note = "The taxonomy of the features is kept as their annotation and not counted."
+    return table._replace(notes=[*table.notes, note], feature_annotations={"taxonomy": as_names(taxonomy)})
+
+
+def _matrix_notes(n_duplicates: int, n_zeros: int) -> list[str]:
     """Return remarks on changes to a matrix."""
     notes = []
     if n_duplicates:
         notes.append(f"Summed {n_duplicates} duplicate {'entry' if n_duplicates == 1 else 'entries'}.")
     if n_zeros:
         notes.append(f"Dropped {n_zeros} stored {'zero' if n_zeros == 1 else 'zeros'}.")
-    if transposed:
-        notes.append("Transposed: the file holds features by observations.")
     return notes
 
 
@@ -305,19 +341,24 @@ def read_names(names: NamesOrFile) -> tuple[Names, list[str]]:
     if not isinstance(names, (str, Path)):
         return as_names(names), []
     path = Path(names)
-    lines = text_lines(read_text(path, harmless_size=2**23, max_ratio=50))
+    notes: list[str] = []
+    lines = text_lines(read_text(path, notes=notes, harmless_size=2**23, max_ratio=50))
     delimiter = {".csv": ",", ".tsv": "\t"}.get(suffix(path))
     rows = [[line] if delimiter is None else split_line(line, delimiter) for line in lines]
     for number, row in enumerate(rows, start=1):
         if not row[0].strip():
             raise input_error(path, "expected a name, but the line has none. Give every row a name.", line=number)
-    notes = []
     if _is_tsv_named(path, _GENE_WORDS) and all(len(row) >= 2 for row in rows):
-        symbols = [row[1] for row in rows]
-        if len(set(symbols)) == len(symbols):
-            return as_names(symbols), []
-        notes.append(f"{path.name}: identifiers are used, because symbols are not unique.")
+        names, remarks = gene_names(path, [row[0] for row in rows], [row[1] for row in rows])
+        return names, notes + remarks
     return as_names([row[0] for row in rows]), notes
+
+
+def gene_names(path: Path, identifiers: Sequence[str], symbols: Sequence[str]) -> tuple[Names, list[str]]:
+    """Return the symbols of genes if they are unique, otherwise their identifiers, with a note."""
+    if len(set(symbols)) == len(symbols):
+        return as_names(symbols), []
+    return as_names(identifiers), [f"{path.name}: identifiers are used, because symbols are not unique."]
 
 
 def _fit_names(path: Path, source: NamesOrFile, what: str, shape: tuple[int, int], notes: list[str]) -> Names:

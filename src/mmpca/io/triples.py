@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmpca.counts import whole_numbers
+from mmpca.io.columns import check_n_records, read_wide_table
 from mmpca.io.delimited import Dialect, detect_dialect, find_triple_columns, lines_with_ends, read_records
-from mmpca.io.streams import input_error, missing_extra, open_stream, text_blocks
+from mmpca.io.streams import input_error, missing_extra, open_text, text_blocks
 from mmpca.io.table import CountsBuilder, CountTable, NamesOrFile, Request, finish_table, parse_count, read_names
 
 _N_RECORDS = 2**17  # parsed at a time
@@ -27,7 +28,7 @@ _Encoded = tuple[Sequence[str], NDArray[Any]]
 
 def read_triples(request: Request) -> CountTable:
     """Read triples from a delimited file."""
-    dialect = detect_dialect(request.path, as_triples=request.format == "triples")
+    dialect = detect_dialect(request.path, as_triples=request.format == "triples", encoding=request.encoding)
     columns = _find_columns(request, dialect.header, dialect.n_fields)
     table = _read_with_arrow(request, dialect, columns)
     if table is None:
@@ -141,7 +142,7 @@ def _read_with_arrow(request: Request, dialect: Dialect, columns: tuple[int, int
     wanted = [labels[column] for column in columns]
     text = pa.dictionary(pa.int32(), pa.string())
     triples = _Triples(request)
-    with open_stream(request.path) as stream:
+    with open_text(request.path, request.encoding) as stream:
         try:
             reader = arrow_csv.open_csv(
                 stream,
@@ -173,7 +174,7 @@ def _encoded(column: Any) -> _Encoded:
 def _read_with_csv(request: Request, dialect: Dialect, columns: tuple[int, int, int]) -> CountTable:
     row, feature, count = columns
     triples = _Triples(request)
-    text = text_blocks(request.path, dialect.first_line, request.block_size)
+    text = text_blocks(request.path, dialect.first_line, request.block_size, request.encoding)
     lines = (line for _, block in text for line in lines_with_ends(block))
     records = read_records(
         request.path, lines, dialect.delimiter, n_fields=dialect.n_fields, first_line=dialect.first_line
@@ -195,7 +196,7 @@ def _read_with_csv(request: Request, dialect: Dialect, columns: tuple[int, int, 
 
 
 def read_parquet(request: Request) -> CountTable:
-    """Read triples from a Parquet file."""
+    """Read triples from a Parquet file, or a table with a column for each feature."""
     try:
         import pyarrow as pa
         from pyarrow import parquet
@@ -212,12 +213,9 @@ def read_parquet(request: Request) -> CountTable:
 
 def _read_batches(request: Request, file: Any) -> CountTable:
     header = file.schema_arrow.names
-    n_records, n_bytes = file.metadata.num_rows, request.path.stat().st_size
-    if n_records > 10**6 + 20 * n_bytes:  # runs of equal records compress almost without limit
-        message = (
-            f"{n_bytes} bytes would unpack to {n_records} records, which is implausible for counts. Write it again."
-        )
-        raise input_error(request.path, message)
+    check_n_records(request.path, file.metadata.num_rows)
+    if request.columns is None and len(header) != 3 and find_triple_columns(header) is None:
+        return read_wide_table(request)
     names = [header[position] for position in _find_columns(request, header, len(header))]
     triples = _Triples(request)
     first = 1

@@ -211,18 +211,38 @@ def squares_and_rows(
     return found
 
 
-def draw_bursts(X: sparse.csr_array, profiles: Array, factors: Array, rng: np.random.RandomState) -> sparse.csr_array:
-    """Draw counts with the totals of X (N, V), means in proportion to `profiles` (N, V), and variance factors (V,).
+def draw_bursts(
+    totals: NDArray[np.int64], labels: NDArray[Any], profiles: Array, factors: Array, rng: np.random.RandomState
+) -> sparse.csr_array:
+    """Draw rows (N, V) with these totals, the profiles (Q, V) of their clusters as means, and variance factors (V,).
 
     Gamma variates with the shapes of the negative binomial replace the profile of each row; given the total, this is
     a Dirichlet-multinomial if all factors are equal.
     """
     excess = np.maximum(factors - 1.0, 1e-9)  # the limit is a Poisson distribution
     drawn = []
-    for total, profile in zip(np.asarray(X.sum(axis=1), dtype=np.int64), profiles, strict=True):
-        levels = rng.gamma(total * profile / excess) * excess
-        levels = levels if levels.sum() > 0 else profile  # tiny shapes underflow
+    for total, q in zip(totals, labels, strict=True):
+        levels = rng.gamma(total * profiles[q] / excess) * excess
+        levels = levels if levels.sum() > 0 else profiles[q]  # tiny shapes underflow
         drawn.append(sparse.csr_array(rng.multinomial(total, levels / levels.sum())[None]))
+    return sparse.csr_array(sparse.vstack(drawn))
+
+
+def draw_shares(
+    totals: NDArray[np.int64],
+    labels: NDArray[Any],
+    topics: Array,
+    cluster_topics: Array,
+    concentration: float,
+    rng: np.random.RandomState,
+) -> sparse.csr_array:
+    """Draw rows (N, V) with these totals, whose topic shares are Dirichlet around those of their clusters (Q, K)."""
+    drawn = []
+    for total, q in zip(totals, labels, strict=True):
+        levels = rng.gamma(concentration * cluster_topics[q])
+        levels = levels if levels.sum() > 0 else cluster_topics[q]  # tiny shapes underflow
+        profile = levels @ topics
+        drawn.append(sparse.csr_array(rng.multinomial(total, profile / profile.sum())[None]))
     return sparse.csr_array(sparse.vstack(drawn))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
@@ -15,8 +16,17 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mmpca import engine
-from mmpca.backend import LocalRows, RowBackend, Threads, column_totals, group_sums, one_blas_thread, open_threads
-from mmpca.counts import Counts, Units, as_counts, check_unmasked, in_units, transposition_hint
+from mmpca.backend import (
+    LocalRows,
+    RowBackend,
+    Threads,
+    column_totals,
+    group_rows,
+    group_sums,
+    one_blas_thread,
+    open_threads,
+)
+from mmpca.counts import Counts, Units, as_counts, check_unmasked, in_memory, in_units, transposition_hint
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning, warn
 from mmpca.model import explanation, files, prediction
 from mmpca.model.checkpoints import Checkpoint
@@ -27,6 +37,7 @@ from mmpca.model.dispersion import (
     advice_on,
     burstiness,
     draw_bursts,
+    draw_shares,
     feature_halves,
     in_counts,
     is_decided,
@@ -34,6 +45,7 @@ from mmpca.model.dispersion import (
     overdispersion,
 )
 from mmpca.model.inspection import warn_of_misread_columns
+from mmpca.model.results import ResultTables
 from mmpca.model.rules import SUM_TOLERANCE, check_fit_parameters
 from mmpca.model.starts import (
     SAMPLED_ROWS,
@@ -46,6 +58,7 @@ from mmpca.model.starts import (
     plan_starts,
     search_from_starts,
 )
+from mmpca.model.temperature import Temperature, n_sampled
 from mmpca.monitor import Callback, Monitor, Progress, logger
 from mmpca.topics import CountSplit, fit_lda, new_feature_scores, split_counts, topic_shares
 
@@ -61,7 +74,7 @@ CONCENTRATION_ROWS = 1000  # from which the concentration of topic shares is est
 # Attributes that not every fit has.
 OPTIONAL_ATTRIBUTES = (
     "feature_names_in_", "refit_components_", "refit_cluster_topics_", "refit_bound_", "variance_factors_",
-    "mean_profile_", "concentration_", "_unit_counts",
+    "mean_profile_", "concentration_", "_unit_counts", "_cluster_names", "_topic_names",
 )  # fmt: skip
 
 
@@ -86,9 +99,10 @@ class _Found(NamedTuple):
     dispersion: str
     stabilize: str | None = None
     bursts: Bursts | None = None
+    is_complete: bool = True  # not if it was interrupted before factors and clusters had settled
 
 
-class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """Cluster count data through a mixture of multinomial PCA.
 
     Rows of counts (documents x words, sites x species, cells x genes) fall into clusters. The clusters share topics,
@@ -129,6 +143,10 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         factor for each feature; for abundances and sequencing reads. "auto" fits "multinomial" and keeps it unless
         `overdispersion_` is above 3; then it chooses between it, "polya" and ``stabilize="sqrt"`` by how well clusters
         found in one half of the features agree with those of the other half (docs/overdispersion.md).
+    temperature : float or "auto", default="auto"
+        What `predict_proba` and `explain` divide log-odds by, because real counts carry less evidence than independent
+        ones, and because clusters are uncertain. "auto" estimates it from the fitted rows (docs/overdispersion.md); 1
+        gives the probabilities of the published model. Labels do not depend on it.
     stabilize : {None, "sqrt"}, default=None
         "sqrt" fits and predicts rounded square roots of the counts, an older remedy for overdispersed data.
     max_epochs : int, default=200
@@ -156,6 +174,8 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         Share of the rows in each cluster (pi); with "vbem", of the soft assignments.
     cluster_counts_ : ndarray of shape (n_clusters, n_features)
         Sums of the rows of each cluster, in original counts.
+    cluster_row_counts_ : ndarray of int32, shape (n_clusters, n_features)
+        Number of rows of each cluster in which each feature occurs.
     components_ : ndarray of shape (n_topics, n_features)
         Topics (beta): those of the search, or of the soft assignments with "vbem". Features that never occur have
         probability zero, unless given `topics` say otherwise.
@@ -199,12 +219,15 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         With "polya", the variance of each feature within clusters as a multiple of that of a multinomial, at least 1.
     mean_profile_ : ndarray of shape (n_features,)
         With "polya", the mean profile of the clusters at which counts are weighed.
-    concentration_ : ndarray of shape (n_clusters,)
+    concentration_ : float
         With "shares" and "polya", the concentration c of the rows' topic shares, which are Dirichlet(c theta_q) in
         cluster q: the larger, the more alike the rows, infinite if their shares do not vary. It is common to all
         clusters. Predictions use it, the search does not.
     topics_source_ : {"lda", "mixture", "random", "given"}
         Where the topics of the search come from.
+    temperature_ : float
+        What log-odds are divided by, at least 1 if it was estimated. The estimate is made when probabilities are first
+        asked for, or when the model is saved; it can take longer than the fit of a small data set.
     topic_prior_ : float
         The `topic_prior` of the fit.
     stabilize_ : {None, "sqrt"}
@@ -234,6 +257,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     labels_: NDArray[np.int32]
     weights_: Array
     cluster_counts_: Array
+    cluster_row_counts_: NDArray[np.int32]
     components_: Array
     cluster_topics_: Array
     cluster_topic_params_: Array
@@ -252,11 +276,12 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     dispersion_: str
     variance_factors_: Array
     mean_profile_: Array
-    concentration_: Array
+    concentration_: float
     topics_source_: str
     topic_prior_: float
     stabilize_: str | None
     _mean_length: float
+    _temperature: float | Temperature
 
     def __init__(
         self,
@@ -269,6 +294,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         n_init: int | str = "auto",
         algorithm: engine.Algorithm = "greedy",
         dispersion: str = "multinomial",
+        temperature: float | str = "auto",
         stabilize: str | None = None,
         max_epochs: int = 200,
         tol: float = 1e-10,
@@ -285,6 +311,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         self.n_init = n_init
         self.algorithm = algorithm
         self.dispersion = dispersion
+        self.temperature = temperature
         self.stabilize = stabilize
         self.max_epochs = max_epochs
         self.tol = tol
@@ -367,7 +394,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         self
         """
         self._check_sizes(backend)
-        seeds = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31)).spawn(2)
+        seeds = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31)).spawn(3)
         saved = None if checkpoint is None else Checkpoint.of_fit(checkpoint, self.get_params(deep=False), backend)
         monitor = Monitor(callback, verbose=self.verbose, checkpoint=None if saved is None else saved.save_labels)
         n_threads, every = effective_n_jobs(self.n_jobs), np.arange(backend.n_rows)
@@ -378,6 +405,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             found = self._search_in_units(backend, run, saved, bursts)
             best, rows = found.best, found.rows
             counts = backend.map_reduce(group_sums, every, best.labels, shared=(self.n_clusters,))  # (Q, V)
+            n_rows = backend.map_reduce(group_rows, every, best.labels, shared=(self.n_clusters,))  # (Q, V)
             sums = counts if rows is backend else rows.map_reduce(group_sums, every, best.labels, shared=(len(counts),))
             # Predictions: topics that the search has learned are smoothed for new rows.
             smoothing = 0.0
@@ -400,6 +428,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             self.__dict__.pop(name, None)  # of an earlier fit
         self.__dict__.update({**attributes, **refit})
         self.components_, self.cluster_topic_params_, self.cluster_counts_ = best.beta, best.gamma, counts
+        self.cluster_row_counts_ = n_rows.astype(np.int32)
         self.cluster_topics_, self.smoothing_ = best.gamma / best.gamma.sum(axis=1, keepdims=True), smoothing
         self.overdispersion_, self.cluster_overdispersion_ = dispersion
         self.dispersion_, self.stabilize_, self.topics_source_ = found.dispersion, found.stabilize, found.source
@@ -410,6 +439,13 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         if sums is not counts:
             self._unit_counts = sums
         self._set_search_results(best, found.outcomes)
+        self.converged_ = self.converged_ and found.is_complete
+        # How sure to be of clusters: estimated from some of the rows, once probabilities are asked for.
+        if isinstance(self.temperature, str):
+            some = np.linspace(0, rows.n_rows - 1, n_sampled(rows.n_rows, len(counts))).astype(int)
+            self._temperature = Temperature(rows.take(some), best.labels[some], self.mixture(), seeds[2])
+        else:
+            self._temperature = float(self.temperature)
         monitor.end()
         if monitor.is_stopped:
             warn(
@@ -472,7 +508,7 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
                 break
             labels, n_clusters = found.best.labels, self.n_clusters
         assert found is not None
-        return found
+        return found._replace(is_complete=not run.monitor.is_stopped)
 
     def _search(
         self, rows: RowBackend, run: _Run, saved: Checkpoint | None = None, *, can_compare: bool = True
@@ -581,12 +617,12 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         model = MMPCA(self.n_clusters, min(self.n_topics, half.n_features), **own)
         return model._search_in_units(LocalRows(half, run.threads), run, None, None).best.labels
 
-    def _concentration(self, rows: RowBackend, best: Outcome, sums: Array, smoothing: float) -> Array:
-        """Return the concentration of the rows' topic shares, (Q,), from some of the rows."""
+    def _concentration(self, rows: RowBackend, best: Outcome, sums: Array, smoothing: float) -> float:
+        """Return the concentration of the rows' topic shares, from some of the rows."""
         some = np.linspace(0, rows.n_rows - 1, min(rows.n_rows, CONCENTRATION_ROWS)).astype(int)
         theta = best.gamma / best.gamma.sum(axis=1, keepdims=True)
         topics = prediction.smoothed_topics(best.beta, theta, sums, smoothing)
-        found = engine.fit_concentration(
+        return engine.fit_concentration(
             rows.take(some),
             best.labels[some],
             topics=topics,
@@ -594,7 +630,6 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             alpha=float(self.topic_prior),
             threads=rows.threads,
         )
-        return np.full(self.n_clusters, found)
 
     def _overdispersion(self, found: _Found, backend: RowBackend, counts: Array, sums: Array) -> Dispersion:
         """Compare the variance within clusters with what the model of a fit expects."""
@@ -678,10 +713,17 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
 
     def _counts(self, X: Any, *, reset: bool) -> Counts:
         """Return X as counts, checked against the fitted features; when fitting, empty rows are an error."""
+        X = in_memory(X)
         check_unmasked(X)  # scikit-learn drops masks
+        check_not_texts(X)
         row_names = X.index if hasattr(X, "columns") and hasattr(X, "index") else None
+        checked = self
+        if not reset and sparse.issparse(X) and hasattr(self, "feature_names_in_"):
+            # A sparse matrix cannot have names, so scikit-learn's warning that it has none would be no help.
+            checked = copy.copy(self)
+            del checked.feature_names_in_
         X = validate_data(
-            self, X, reset=reset, accept_sparse=True, dtype=None, ensure_all_finite=False, ensure_min_samples=1
+            checked, X, reset=reset, accept_sparse=True, dtype=None, ensure_all_finite=False, ensure_min_samples=1
         )
         rows = as_counts(X, empty_rows="error" if reset else "allow")
         if reset:
@@ -722,12 +764,9 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         """Return the most probable cluster of each row.
 
         Rows are scored with the topics `components_`, smoothed by `smoothing_`, with `cluster_topics_` and `weights_`.
-        A borderline fitted row may be predicted to belong to another cluster than its label says, because during
-        fitting it pulled its cluster toward itself.
-
-        With the dispersion "shares" or "polya", X is compared with the fitted data. If it holds all fitted rows in
-        their order, each of them is judged without its own contribution to its cluster; any other rows, including a
-        part of the fitted ones, are judged as new.
+        All rows are taken for new rows, so the result for one does not depend on the others. A borderline fitted row
+        may be predicted to belong to another cluster than its label says, because during fitting it pulled its cluster
+        toward itself; :meth:`leave_one_out_proba` judges fitted rows.
 
         Parameters
         ----------
@@ -743,19 +782,55 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         return labels
 
     def predict_proba(self, X: Any) -> Array:
-        """Return the probability of each cluster for each row.
+        """Return the probability of each cluster for each row, with log-odds divided by `temperature_`.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-            As in :meth:`predict`.
+            New rows, as in :meth:`predict`.
 
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_clusters)
             Rows sum to one.
         """
-        return prediction.posterior(self._joint(X))
+        return prediction.posterior(self._joint(X), self.temperature_)
+
+    def leave_one_out_proba(self, X: Any) -> Array:
+        """Return the probability of each cluster for the fitted rows, each judged without its own contribution.
+
+        A fitted row has pulled its cluster toward itself, so :meth:`predict_proba` is too sure of it. Here, the row is
+        first taken out of the topic shares and the size of its cluster. These are the probabilities in `explain`, in
+        label files and on pages. A row whose label is not its most probable cluster is held there by itself alone.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            The fitted rows, in their order.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_clusters)
+            Rows sum to one.
+
+        Examples
+        --------
+        >>> from mmpca import MMPCA
+        >>> X = [[5, 1, 0], [1, 5, 1], [4, 1, 0], [1, 4, 2]]
+        >>> model = MMPCA(2, 2, random_state=0).fit(X)
+        >>> bool((model.leave_one_out_proba(X).max(axis=1) <= model.predict_proba(X).max(axis=1)).all())
+        True
+        """
+        check_is_fitted(self)
+        rows = self.units.convert(self._counts(X, reset=False))
+        labels = explanation.fitted_labels(rows, self)
+        if (labels == explanation.NOT_FITTED).any():
+            raise ValueError(
+                f"X must hold the {len(self.labels_)} rows that the model was fitted to, in their order, but it holds "
+                "others. Use predict_proba for new rows."
+            )
+        joint = prediction.joint_log_likelihood(rows, self.mixture(), labels)
+        return prediction.posterior(joint, self.temperature_)
 
     def score(self, X: Any, y: object = None) -> float:
         """Return the mean log-likelihood of the rows, without multinomial coefficients.
@@ -842,7 +917,9 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         Returns
         -------
         X : csr_array of shape (n_samples, n_features)
-            Counts, in bursts with ``dispersion="polya"``; square roots of counts for a model with ``stabilize="sqrt"``.
+            Counts; square roots of counts for a model with ``stabilize="sqrt"``. With ``dispersion="shares"``, rows
+            have topic shares of their own. With ``"polya"``, features come in bursts; their variance factors include
+            the variation of topic shares.
         y : ndarray of shape (n_samples,)
             Cluster of each row.
         """
@@ -854,10 +931,18 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
             rng, profiles = check_random_state(random_state), in_counts(self).profiles
             mixture: dict[str, Any] = {"topics": profiles, "cluster_topics": np.eye(len(profiles))}
             drawn = simulate_mmpca(n_samples, **mixture, weights=self.weights_, lengths=lengths, random_state=rng)
-            return draw_bursts(drawn.X, profiles[drawn.labels], self.variance_factors_, rng), drawn.labels
+            totals = np.asarray(drawn.X.sum(axis=1), dtype=np.int64)
+            return draw_bursts(totals, drawn.labels, profiles, self.variance_factors_, rng), drawn.labels
         mixture = {"topics": self.components_, "cluster_topics": self.cluster_topics_}
+        concentration = getattr(self, "concentration_", np.inf)
+        if np.isfinite(concentration):
+            random_state = check_random_state(random_state)
         drawn = simulate_mmpca(n_samples, **mixture, weights=self.weights_, lengths=lengths, random_state=random_state)
-        return drawn.X, drawn.labels
+        if np.isinf(concentration):
+            return drawn.X, drawn.labels
+        rng = check_random_state(random_state)
+        totals = np.asarray(drawn.X.sum(axis=1), dtype=np.int64)
+        return draw_shares(totals, drawn.labels, **mixture, concentration=concentration, rng=rng), drawn.labels
 
     def explain(
         self,
@@ -870,9 +955,9 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
     ) -> list[explanation.Explanation]:
         """Explain why rows are in their clusters: odds and gains of the alternatives, and the evidence for and against.
 
-        Odds use the fitted parameters. A fitted row has pulled its cluster slightly toward itself, so its own cluster
-        looks somewhat better than it would to a new row. Gains are exact changes of the bound: of moving the row if X
-        is the fitted data, otherwise of adding it to one cluster rather than another.
+        Odds use the fitted parameters, and are divided by `temperature_`. If X is the fitted data, each row is judged
+        without its own contribution to its cluster, as in :meth:`leave_one_out_proba`. Gains are exact changes of the
+        bound: of moving the row if X is the fitted data, otherwise of adding it to one cluster rather than another.
 
         Parameters
         ----------
@@ -931,24 +1016,32 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         files.save(self, path, text=text)
 
     def _joint(self, X: Any) -> Array:
-        """Return the joint log-likelihood of rows and clusters, (N, Q); fitted rows are recognized, as in `explain`."""
+        """Return the joint log-likelihood of rows and clusters, (N, Q), as if the rows were new."""
         check_is_fitted(self)
-        rows, mixture = self.units.convert(self._counts(X, reset=False)), self.mixture()
-        fitted = None if mixture.concentration is None else explanation.fitted_labels(rows, self)
-        return prediction.joint_log_likelihood(rows, mixture, fitted)
+        return prediction.joint_log_likelihood(self.units.convert(self._counts(X, reset=False)), self.mixture())
 
     def mixture(self) -> prediction.ClusterMixture:
         """Return the parameters that score rows, with smoothed topics."""
         topics = prediction.smoothed_topics(self.components_, self.cluster_topics_, self.unit_counts, self.smoothing_)
-        mixture = prediction.ClusterMixture(topics, self.cluster_topics_, self.weights_)
-        if not hasattr(self, "concentration_"):
-            return mixture
-        return mixture._replace(
-            concentration=self.concentration_,
+        return prediction.ClusterMixture(
+            topics,
+            self.cluster_topics_,
+            self.weights_,
             topic_params=self.cluster_topic_params_,
             sizes=np.bincount(self.labels_, minlength=len(self.weights_)).astype(np.float64),
             topic_prior=self.topic_prior_,
+            concentration=getattr(self, "concentration_", None),
         )
+
+    @property
+    def temperature_(self) -> float:
+        """What log-odds are divided by."""
+        found = self._temperature
+        return found.value if isinstance(found, Temperature) else found
+
+    @temperature_.setter
+    def temperature_(self, value: float) -> None:
+        self._temperature = float(value)
 
     @property
     def _n_features_out(self) -> int:
@@ -959,6 +1052,18 @@ class MMPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Bas
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         return tags
+
+
+def check_not_texts(X: Any) -> None:
+    """Raise ValueError if X is a text, or a list or column of texts."""
+    first = X
+    if isinstance(X, list | tuple) or len(getattr(X, "shape", ())) == 1:
+        first = next(iter(X), None)
+    if isinstance(first, str | bytes):
+        raise ValueError(
+            "X must be a matrix of counts, but it holds texts. mmpca.TextClusters counts the words of texts and "
+            "clusters them; mmpca.text.CountTexts only counts them."
+        )
 
 
 def check_topics(topics: Any, n_topics: int, totals: NDArray[Any]) -> Array:

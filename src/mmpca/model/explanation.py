@@ -2,11 +2,13 @@ r"""Why a row is in its cluster: evidence from each feature, in nats.
 
 **Log-odds.** The log-odds of cluster q against cluster r for a row x are a sum over features,
 
-.. math:: \log\frac{P(q | x)}{P(r | x)} = \log\frac{\pi_q}{\pi_r} + \sum_v x_v \log\frac{p_{qv}}{p_{rv}},
+.. math:: \log\frac{P(q | x)}{P(r | x)} =
+          \frac{1}{T} \Big( \log\frac{\pi_q}{\pi_r} + \sum_v x_v \log\frac{p_{qv}}{p_{rv}} \Big),
 
-where p_q is the cluster's mixture of the topics. Each feature contributes its own term for or against the cluster; one
-nat multiplies the odds by e = 2.7. The parameters of the fit are held fixed. With square roots or effective counts, x
-is in these units; the counts shown beside a term are the original ones.
+where p_q is the cluster's mixture of the topics and T the temperature of the model. Each feature contributes its own
+term for or against the cluster; one nat multiplies the odds by e = 2.7. The parameters of the fit are held fixed,
+except that a fitted row is taken out of its own cluster first. With square roots or effective counts, x is in these
+units; the counts shown beside a term are the original ones.
 
 **Gains.** The bound shows what would happen if the row were moved and all parameters were maximized again. When a row x
 joins cluster q, the bound changes by
@@ -40,7 +42,7 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int32]
 Verdict = Literal["clear", "likely", "borderline"]
 
-CLEAR, LIKELY = 0.99, 0.75  # least probability, tempered by overdispersion, for each verdict
+CLEAR, LIKELY = 0.99, 0.75  # least probability for each verdict
 NOT_FITTED = -1  # label of rows that were not fitted
 
 
@@ -123,11 +125,9 @@ class Explanation(NamedTuple):
     cluster : int
         The explained cluster.
     probability : float
-        Probability of the cluster, as in `predict_proba`.
+        Probability of the cluster, as in `predict_proba` for a new row and `leave_one_out_proba` for a fitted one.
     verdict : {"clear", "likely", "borderline"}
-        Probability of at least 0.99, at least 0.75, or less. If `overdispersion_` exceeds 1, log-odds are divided by
-        it first, because counts that come in bursts carry less evidence than independent ones; not so with
-        ``dispersion="shares"`` or ``"polya"``, whose probabilities allow for it.
+        Probability of at least 0.99, at least 0.75, or less.
     runner_up : int or None
         The most probable other cluster; None if there is no other.
     margin : float
@@ -138,14 +138,13 @@ class Explanation(NamedTuple):
     evidence_for, evidence_against : tuple of Evidence
         Features with the strongest evidence for the cluster and for the runner-up, strongest first.
     from_sizes : float
-        Contribution of the sizes of the two clusters, log(pi_q / pi_r).
+        Contribution of the sizes of the two clusters, log(pi_q / pi_r) / T.
     from_others : float
         Sum over the features that are not listed. Listed evidence, `from_sizes`, `from_others` and `from_variation` add
         up to `margin`.
     from_variation : float
         With ``dispersion="shares"`` or ``"polya"``, the rest of the margin: the evidence of features is what it would
-        be if all rows of a cluster mixed the topics alike, and counts less because they do not. A fitted row is also
-        compared with its cluster without the row. 0 otherwise.
+        be if all rows of a cluster mixed the topics alike, and counts less because they do not. 0 otherwise.
     is_fitted : bool
         True if X holds the fitted rows; gains then refer to moving the row instead of adding it.
     contribution : float or None
@@ -170,6 +169,11 @@ class Explanation(NamedTuple):
     is_fitted: bool = False
     contribution: float | None = None
     bound_margin: BoundMargin | None = None
+
+    @property
+    def is_held_by_itself(self) -> bool:
+        """True if another cluster is more probable than that of a fitted row, which thus pulled its cluster closer."""
+        return self.is_fitted and self.margin < 0
 
     @property
     def other_terms(self) -> list[tuple[str, float]]:
@@ -280,14 +284,20 @@ def explain(
     converted = model.units.convert(counts)  # evidence is weighed in the units of the fit, and shown with the counts
     chosen, fitted = converted.take(indices), fitted_labels(converted, model)[indices]
     occurrences = counts.take(indices).data
-    mixture = model.mixture()
-    joint = prediction.joint_log_likelihood(chosen, mixture, fitted)  # (R, Q)
+    mixture, temperature = model.mixture(), model.temperature_
+    joint = prediction.joint_log_likelihood(chosen, mixture, fitted) / temperature  # (R, Q)
     if labels is None:
         clusters = np.where(fitted == NOT_FITTED, joint.argmax(axis=1), fitted)
     else:
         clusters = check_labels(labels, counts.n_rows, len(model.weights_))[indices]
     gains = _gains(chosen, fitted, model) if with_gains else None
     profiles = prediction.log_profiles(mixture.topics, mixture.cluster_topics)  # (Q, V)
+    left_out = mixture.left_out(fitted)
+    if left_out is None:
+        own_shares, log_weights = mixture.cluster_topics[fitted], np.tile(np.log(mixture.weights), (chosen.n_rows, 1))
+    else:
+        own_shares = engine.shares_without_row(chosen, mixture.topics, left_out)  # (R, K)
+        log_weights = engine.log_weights_without_row(mixture.weights, left_out)  # (R, Q)
     explained = []
     for r, (i, cluster) in enumerate(zip(indices.tolist(), clusters.tolist(), strict=True)):
         entries = slice(chosen.indptr[r], chosen.indptr[r + 1])
@@ -296,7 +306,7 @@ def explain(
             row=i,
             cluster=cluster,
             probability=float(softmax(joint[r])[cluster]),
-            verdict=judge(joint[r], cluster, 1.0 if mixture.concentration is not None else model.overdispersion_),
+            verdict=judge(float(softmax(joint[r])[cluster])),
             runner_up=None,
             margin=np.inf,
             alternatives=alternatives,
@@ -308,8 +318,20 @@ def explain(
             contribution=None if gains is None else float(gains.change[r, cluster]),
         )
         if alternatives:
-            of_row = _RowEntries(chosen.indices[entries], chosen.data[entries], occurrences[entries])
-            why = _with_evidence(why, r, of_row, model=model, profiles=profiles, gains=gains, n_listed=n_features)
+            features, pair = chosen.indices[entries], [cluster, alternatives[0].cluster]
+            logs = profiles[pair][:, features]  # (2, nnz)
+            if fitted[r] in pair:  # its own cluster, without the row
+                logs[pair.index(fitted[r])] = prediction.log_profiles(mixture.topics[:, features], own_shares[[r]])[0]
+            x = chosen.data[entries]
+            of_row = _RowTerms(
+                features,
+                x,
+                occurrences[entries],
+                nats=x * (logs[0] - logs[1]) / temperature,
+                from_sizes=float(log_weights[r, pair[0]] - log_weights[r, pair[1]]) / temperature,
+                is_sum=mixture.concentration is None,
+            )
+            why = _with_evidence(why, r, of_row, model=model, gains=gains, n_listed=n_features)
         explained.append(why)
     return explained
 
@@ -324,31 +346,26 @@ def _alternatives(joint: Array, cluster: int, gains: Array | None) -> tuple[Alte
     )
 
 
-class _RowEntries(NamedTuple):
-    """The features of a row, their values in the units of the fit, and their counts; all (nnz,)."""
+class _RowTerms(NamedTuple):
+    """The terms in the log-odds of a row, of its features (nnz,) and of the sizes of clusters."""
 
     features: NDArray[np.int32]
-    x: NDArray[np.int32]
-    occurrences: NDArray[np.int32]
+    x: NDArray[np.int32]  # in the units of the fit
+    occurrences: NDArray[np.int32]  # the counts
+    nats: Array
+    from_sizes: float
+    is_sum: bool  # whether these are all terms
 
 
 def _with_evidence(
-    why: Explanation,
-    r: int,
-    entries: _RowEntries,
-    *,
-    model: MMPCA,
-    profiles: Array,
-    gains: _Gains | None,
-    n_listed: int,
+    why: Explanation, r: int, terms: _RowTerms, *, model: MMPCA, gains: _Gains | None, n_listed: int
 ) -> Explanation:
     """Add the comparison with the runner-up."""
     cluster, other = why.cluster, why.alternatives[0].cluster
-    features, x, occurrences = entries
-    nats = x * (profiles[cluster, features] - profiles[other, features])  # (nnz,)
+    features, nats = terms.features, terms.nats
     first_order, bound_margin = None, None
     if gains is not None:
-        first_order = x * (gains.slopes[features, cluster] - gains.slopes[features, other])  # (nnz,)
+        first_order = terms.x * (gains.slopes[features, cluster] - gains.slopes[features, other])  # (nnz,)
         bound_margin = gains.margin(r, cluster, other, first_order)
     names = getattr(model, "feature_names_in_", None)
 
@@ -356,27 +373,23 @@ def _with_evidence(
         v = int(features[entry])
         name = f"feature {v}" if names is None else str(names[v])
         slope = None if first_order is None else float(first_order[entry])
-        return Evidence(v, name, int(occurrences[entry]), float(nats[entry]), slope)
+        return Evidence(v, name, int(terms.occurrences[entry]), float(nats[entry]), slope)
 
     order = np.argsort(-np.abs(nats), kind="stable")
     strongest_for, strongest_against = order[nats[order] > 0][:n_listed], order[nats[order] < 0][:n_listed]
     margin = -why.alternatives[0].log_odds
-    from_sizes = float(np.log(model.weights_[cluster]) - np.log(model.weights_[other]))
-    is_sum = not hasattr(model, "concentration_")
     return why._replace(
         runner_up=other,
         margin=margin,
         evidence_for=tuple(map(evidence, strongest_for)),
         evidence_against=tuple(map(evidence, strongest_against)),
-        from_sizes=from_sizes,
-        from_variation=0.0 if is_sum else float(margin - nats.sum() - from_sizes),
+        from_sizes=terms.from_sizes,
+        from_variation=0.0 if terms.is_sum else float(margin - nats.sum() - terms.from_sizes),
         from_others=float(nats.sum() - (nats[strongest_for].sum() + nats[strongest_against].sum())),
         bound_margin=bound_margin,
     )
 
 
-def judge(joint: Array, cluster: int, overdispersion: float) -> Verdict:
-    """Return the verdict on a cluster; joint: (Q,)."""
-    tempered = softmax(joint / max(1.0, overdispersion if np.isfinite(overdispersion) else 1.0))
-    probability = float(tempered[cluster])
+def judge(probability: float) -> Verdict:
+    """Return the verdict on a cluster with this probability."""
     return "clear" if probability >= CLEAR else "likely" if probability >= LIKELY else "borderline"

@@ -25,15 +25,16 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mmpca.errors import ModelFileError
+from mmpca.model.results import given_names
 from mmpca.model.rules import RULES, SUM_TOLERANCE
 from mmpca.model.starts import StartReport
-from mmpca.parameters import Rule, check_parameters
+from mmpca.parameters import Rule, check_parameters, one_of
 from mmpca.store import ZIP_ERRORS, open_regular, parse_array, stored_members, write_atomically
 
 if TYPE_CHECKING:
     from mmpca.model.estimator import MMPCA
 
-FORMAT, SCHEMA = "mmpca model", 2
+FORMAT, SCHEMA = "mmpca model", 3
 MANIFEST = "manifest.json"
 PARAMETER_PREFIX = "parameter-"  # names of arrays that are parameters, not fitted attributes
 MAX_MANIFEST_BYTES = 64 * 2**20  # room for five million feature names
@@ -94,6 +95,7 @@ _OPTIONAL_ARRAYS = {
     "variance_factors_": _ArrayRule("<f8", "V", *_FACTORS),
     "mean_profile_": _ArrayRule("<f8", "V", *_SHARES),
     "concentration_": _ArrayRule("<f8", "Q", *_CONCENTRATIONS),
+    "cluster_row_counts_": _ArrayRule("<i4", "QV", *_SUMS),
     "_unit_counts": _ArrayRule("<f8", "QV", *_SUMS),
 }
 # Parameters that were arrays. They may have been replaced after the fit, so their sizes are independent.
@@ -109,6 +111,17 @@ def _is_number(value: Any) -> bool:
 
 def _is_list_of_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def _are_given_names(value: Any) -> bool:
+    """Return True for names of clusters and topics by number; `_restore` checks that the numbers exist."""
+    if not isinstance(value, dict) or value.keys() != {"clusters", "topics"}:
+        return False
+    return all(
+        isinstance(names, dict)
+        and all(re.fullmatch("[0-9]{1,9}", number) and isinstance(name, str) for number, name in names.items())
+        for names in value.values()
+    )
 
 
 def _are_versions(value: Any) -> bool:
@@ -128,6 +141,7 @@ _MANIFEST = {
     "fitted": Rule(lambda value: isinstance(value, dict), "an object"),
     "starts": Rule(lambda value: isinstance(value, list) and len(value) > 0, "a list with an entry for each start"),
     "feature_names": Rule(lambda value: value is None or _is_list_of_names(value), "null or a list of names"),
+    "names": Rule(_are_given_names, "names of clusters and topics by number"),
     "output": Rule(
         lambda value: value in (None, "default", "pandas", "polars"), 'null, "default", "pandas" or "polars"'
     ),
@@ -139,9 +153,13 @@ _FITTED = {
     "icl_": _NUMBER,
     "refit_bound_": Rule(lambda value: value is None or _is_number(value), "null or a finite number"),
     "smoothing_": Rule(lambda value: _is_number(value) and value >= 0, "a number of at least 0"),
+    "temperature_": Rule(lambda value: _is_number(value) and value > 0, "a positive number"),
     "n_epochs_": _COUNT,
     "converged_": _BOOLEAN,
     "n_features_in_": _COUNT,
+    "topics_source_": one_of("lda", "mixture", "random", "given"),
+    "dispersion_": RULES["dispersion"],
+    "stabilize_": RULES["stabilize"],
     "overdispersion_": Rule(
         lambda value: value is None or (_is_number(value) and value >= 0), "null or a number of at least 0"
     ),
@@ -196,13 +214,14 @@ def save(model: MMPCA, path: str | os.PathLike[str], *, text: Mapping[str, Any] 
         raise TypeError(
             f"Only MMPCA models can be saved, got the subclass {type(model).__name__}. Use pickle for subclasses."
         )
-    parameters, attributes = model.get_params(deep=False), vars(model)
+    parameters, attributes = model.get_params(deep=False), dict(vars(model), temperature_=model.temperature_)
+    if "concentration_" in attributes:  # common to all clusters; files could hold one for each
+        attributes["concentration_"] = np.full(len(model.weights_), model.concentration_)
     # These are the values of the fit, even if a parameter has been changed since.
     parameters |= {"n_clusters": len(model.weights_), "n_topics": len(model.components_)}
-    parameters |= {
-        "topic_prior": model.topic_prior_, "dispersion": model.dispersion_, "stabilize": model.stabilize_
-    }  # fmt: skip
-    parameters["topics"] = model.topics if model.topics_source_ == "given" else model.topics_source_
+    parameters["topic_prior"] = model.topic_prior_
+    if model.dispersion != "auto":
+        parameters |= {"dispersion": model.dispersion_, "stabilize": model.stabilize_}
     check_parameters(parameters, RULES)
     names = attributes.get("feature_names_in_")
     manifest = {
@@ -214,6 +233,10 @@ def save(model: MMPCA, path: str | os.PathLike[str], *, text: Mapping[str, Any] 
         "fitted": {name: _as_json(attributes.get(name)) for name in _FITTED},
         "starts": [{key: _as_json(value) for key, value in start._asdict().items()} for start in model.starts_],
         "feature_names": None if names is None else [str(name) for name in names],
+        "names": {
+            f"{kind}s": {str(number): name for number, name in given_names(model, kind).items()}
+            for kind in ("cluster", "topic")
+        },
         "output": attributes.get("_sklearn_output_config", {}).get("transform"),
         "text": None if text is None else dict(text),
     }
@@ -347,9 +370,19 @@ def _upgrade(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arrays]:
         refit = {f"refit_{name}": arrays[name] for name in ("components_", "cluster_topics_") if name in arrays}
         if isinstance(manifest.get("fitted"), dict):
             manifest["fitted"]["smoothing_"] = 0.0
-        manifest, arrays = manifest | {"schema": 2}, arrays | refit
+        arrays = arrays | refit
+    if manifest["schema"] < 3:
+        manifest = manifest | {"schema": 3, "names": {"clusters": {}, "topics": {}}}
     if isinstance(manifest.get("parameters"), dict):
         manifest["parameters"].setdefault("dispersion", "multinomial")
+        manifest["parameters"].setdefault("temperature", 1.0)
+        if isinstance(manifest.get("fitted"), dict):
+            # Older files have the probabilities of the published model.
+            manifest["fitted"].setdefault("temperature_", 1.0)
+            source = manifest["parameters"].get("topics")  # null for an array; older versions had no other source
+            manifest["fitted"].setdefault("topics_source_", "given" if source is None else source)
+            for name in ("dispersion", "stabilize"):
+                manifest["fitted"].setdefault(f"{name}_", manifest["parameters"].get(name))
     return manifest, arrays
 
 
@@ -379,13 +412,14 @@ def _restore(manifest: Manifest, arrays: Arrays) -> MMPCA:
             raise ModelFileError(
                 f"{name} does not fit the arrays: they have {sizes[letter]} entries, expected {found}."
             )
-    fitted["topics_source_"] = model.topics if isinstance(model.topics, str) else "given"
-    fitted |= {"topic_prior_": float(model.topic_prior), "stabilize_": model.stabilize, "dispersion_": model.dispersion}
-    is_expected = {
-        "variance_factors_": model.dispersion == "polya", "concentration_": model.dispersion in ("shares", "polya"),
-    }  # fmt: skip
-    if model.dispersion == "auto" or any((name in fitted) != holds for name, holds in is_expected.items()):
-        raise ModelFileError(f"dispersion does not fit the arrays: it is {_shown(model.dispersion)}.")
+    fitted["topic_prior_"], kind = float(model.topic_prior), fitted["dispersion_"]
+    fitted["stabilize_"] = manifest["fitted"]["stabilize_"]  # null is None here
+    is_expected = {"variance_factors_": kind == "polya", "concentration_": kind in ("shares", "polya")}
+    is_expected |= {"mean_profile_": kind == "polya"}
+    if kind == "auto" or any((name in fitted) != holds for name, holds in is_expected.items()):
+        raise ModelFileError(f"dispersion_ does not fit the arrays: it is {_shown(kind)}.")
+    if "concentration_" in fitted:
+        fitted["concentration_"] = float(fitted["concentration_"][0])
     fitted["starts_"] = [StartReport(**_restore_numbers(start, _START, "a start")) for start in manifest["starts"]]
     if (names := manifest["feature_names"]) is not None:
         if len(names) != sizes["V"]:
@@ -393,6 +427,10 @@ def _restore(manifest: Manifest, arrays: Arrays) -> MMPCA:
         fitted["feature_names_in_"] = np.array(names, dtype=object)
     for name, value in fitted.items():
         setattr(model, name, value)
+    try:
+        model.rename(*({int(number): name for number, name in names.items()} for names in manifest["names"].values()))
+    except ValueError as error:
+        raise ModelFileError(f"Invalid name: {error}") from error
     if manifest["output"] is not None:
         model.set_output(transform=manifest["output"])
     return model

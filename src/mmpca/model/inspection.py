@@ -40,7 +40,7 @@ N_LISTED = 3  # suspicious features named by a finding
 ENOUGH_ROWS = 10
 ENOUGH_NAMED_ROWS = 6  # if the name is suspicious as well
 ENOUGH_DISTINCT_ROWS = 6
-COINCIDENCE = 1e-4  # probability that a feature or a row is the sum of the others by chance
+COINCIDENCE = 1e-3  # probability that a feature or a row is the sum of the others by chance
 N_SCREENED = 200  # rows in which a column must look suspicious before all of its rows are compared
 FILLED_SHARE = 0.9  # rows that have a description, or are dominated by it
 N_ENDS = 5  # first and last features, where tables have descriptions of their rows
@@ -568,16 +568,23 @@ def _total_features(case: _Case, others: list[int]) -> list[int]:
     X, columns = case.counts.to_csr(), case.columns.copy()
     columns[others] = 0
     rows = case.rows - X[:, others].sum(axis=1, dtype=np.int64)
-    if case.counts.n_features - len(others) < 3 or _may_coincide(rows):
+    if case.counts.n_features - len(others) < 3 or _log_chance(rows) > np.log(COINCIDENCE):
         return []
     candidates = np.flatnonzero(2 * columns == columns.sum()).tolist()
     return [v for v in candidates if np.array_equal(2 * X[:, [v]].toarray().ravel().astype(np.int64), rows)]
 
 
-def _may_coincide(sums: NDArray[np.int64]) -> bool:
-    """Return True if numbers, with these sums when added to their totals, may equal the totals by chance."""
-    chances = -np.log(np.maximum(sums / 2, 1))  # a total of n would be any number up to n as well
-    return bool(chances.sum() > np.log(COINCIDENCE))
+def _log_chance(sums: NDArray[np.int64]) -> float:
+    """Return the log-probability that numbers, with these sums when added to their totals, equal them by chance."""
+    return -float(np.log(np.maximum(sums / 2, 1)).sum())  # a total of n would be any number up to n as well
+
+
+def _log_chance_of_place(rows: NDArray[np.int64], i: int) -> float:
+    """Return the log-probability that a row among rows with these totals, (N,), is as large and where it is."""
+    # Totals with the heaviest tail that is common, Zipf's: the largest is c times the second with probability 1 / c.
+    chance = -np.log(rows[i] / max(1, np.delete(rows, i).max()))
+    is_at_end = i in (0, rows.size - 1)  # where tables have their totals
+    return float(chance + np.log(2 / rows.size) if is_at_end else chance)
 
 
 def _total_rows(case: _Case, others: list[int]) -> list[int]:
@@ -588,12 +595,12 @@ def _total_rows(case: _Case, others: list[int]) -> list[int]:
     if case.counts.n_rows < 3 or not rows.any():
         return []
     found = []
-    if not _may_coincide(columns):
-        for i in np.flatnonzero(2 * rows == rows.sum()).tolist():
-            x = X[[i]].toarray().ravel().astype(np.int64)
-            x[others] = 0
-            if np.array_equal(2 * x, columns):
-                found.append(i)
+    for i in np.flatnonzero(2 * rows == rows.sum()).tolist():
+        x = X[[i]].toarray().ravel().astype(np.int64)
+        x[others] = 0
+        is_total = np.array_equal(2 * x, columns)
+        if is_total and _log_chance(columns) + _log_chance_of_place(rows, i) < np.log(COINCIDENCE):
+            found.append(i)
     # Totals of more than the table, or with empty cells, are not the sum of the rows; they are still the largest row.
     largest = int(rows.argmax())
     is_named = case.row_names is not None and _TOTALS.fullmatch(" ".join(_words(case.row_names[largest])))

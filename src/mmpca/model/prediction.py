@@ -204,22 +204,28 @@ class ClusterMixture(NamedTuple):
     topics : array of shape (K, V)
     cluster_topics : array of shape (Q, K)
     weights : array of shape (Q,)
-    concentration : array of shape (Q,) or None
-        Of the rows' topic shares in each cluster; None if all rows of a cluster have the same shares.
     topic_params : array of shape (Q, K) or None
         Parameters of the posteriors of `cluster_topics`, from which a fitted row is subtracted.
     sizes : array of shape (Q,) or None
         Fitted rows in each cluster.
     topic_prior : float
+    concentration : float or None
+        Of the rows' topic shares in each cluster; None if all rows of a cluster have the same shares.
     """
 
     topics: Array
     cluster_topics: Array
     weights: Array
-    concentration: Array | None = None
     topic_params: Array | None = None
     sizes: Array | None = None
     topic_prior: float = 1.0
+    concentration: float | None = None
+
+    def left_out(self, labels: NDArray[np.int32] | None) -> shares.LeftOut | None:
+        """Return what it takes to judge fitted rows without themselves; None if all rows are new."""
+        if labels is None or self.topic_params is None or self.sizes is None or not (labels >= 0).any():
+            return None
+        return shares.LeftOut(labels, self.topic_params, self.sizes, self.topic_prior)
 
 
 class Scores(NamedTuple):
@@ -229,6 +235,7 @@ class Scores(NamedTuple):
     log_weights: Array  # log pi_q, (Q,)
     mixture: ClusterMixture
     units: Units = Units()  # in which rows are scored
+    temperature: float = 1.0  # by which log-odds are divided
 
 
 def log_profiles(topics: Array, cluster_topics: Array) -> Array:
@@ -239,32 +246,38 @@ def log_profiles(topics: Array, cluster_topics: Array) -> Array:
     return logs
 
 
-def scores_of(mixture: ClusterMixture, units: Units = Units()) -> Scores:  # noqa: B008 - immutable
+def scores_of(
+    mixture: ClusterMixture,
+    units: Units = Units(),  # noqa: B008 - immutable
+    temperature: float = 1.0,
+) -> Scores:
     """Return the scores of a mixture."""
     profiles = log_profiles(mixture.topics, mixture.cluster_topics)
-    return Scores(np.ascontiguousarray(profiles.T), np.log(mixture.weights), mixture, units)
+    return Scores(np.ascontiguousarray(profiles.T), np.log(mixture.weights), mixture, units, temperature)
 
 
 def joint_of(rows: Counts, scores: Scores, labels: NDArray[np.int32] | None = None, threads: Threads = SERIAL) -> Array:
     """Return the joint log-likelihood of rows and clusters, (N, Q); see :func:`joint_log_likelihood`."""
     rows, mixture = scores.units.convert(rows), scores.mixture
+    left_out = mixture.left_out(labels)
     if mixture.concentration is None:
-        joint: Array = rows.to_csr() @ scores.log_profiles + scores.log_weights
-        return joint
-    left_out = None
-    if labels is not None and mixture.topic_params is not None and mixture.sizes is not None:
-        left_out = shares.LeftOut(labels, mixture.topic_params, mixture.sizes, mixture.topic_prior)
-    evidence = shares.row_evidence(
-        rows,
-        topics=mixture.topics,
-        cluster_topics=mixture.cluster_topics,
-        concentration=mixture.concentration,
-        left_out=left_out,
-        threads=threads,
-    )
-    if left_out is None:
-        return evidence + scores.log_weights
-    return evidence + shares.log_weights_without_row(mixture.weights, left_out)
+        evidence: Array = rows.to_csr() @ scores.log_profiles
+        if left_out is not None:
+            fitted = np.flatnonzero(left_out.labels >= 0)
+            own = left_out._replace(labels=left_out.labels[fitted])
+            without = shares.shares_without_row(rows.take(fitted), mixture.topics, own)
+            evidence[fitted, own.labels] = shares.own_multinomial_evidence(rows.take(fitted), mixture.topics, without)
+    else:
+        evidence = shares.row_evidence(
+            rows,
+            topics=mixture.topics,
+            cluster_topics=mixture.cluster_topics,
+            concentration=np.full(len(mixture.weights), mixture.concentration),
+            left_out=left_out,
+            threads=threads,
+        )
+    weights = scores.log_weights if left_out is None else shares.log_weights_without_row(mixture.weights, left_out)
+    return evidence + weights
 
 
 def joint_in_blocks(
@@ -293,15 +306,14 @@ def joint_log_likelihood(rows: Counts, mixture: ClusterMixture, labels: NDArray[
         In the units of the fit.
     mixture : ClusterMixture
     labels : array of int, shape (N,), optional
-        Clusters of fitted rows, negative for new rows. With a concentration, a fitted row is compared with its cluster
-        without the row.
+        Clusters of fitted rows, negative for new rows. A fitted row is compared with its cluster without the row.
     """
     return joint_of(rows, scores_of(mixture), labels)
 
 
-def posterior(joint: Array) -> Array:
-    """Return the probability of each cluster given the row, (N, Q)."""
-    probabilities: Array = softmax(joint, axis=1)
+def posterior(joint: Array, temperature: float = 1.0) -> Array:
+    """Return the probability of each cluster given the row, (N, Q), with log-odds divided by the temperature."""
+    probabilities: Array = softmax(joint / temperature, axis=1)
     return probabilities
 
 

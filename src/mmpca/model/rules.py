@@ -29,6 +29,7 @@ RULES: dict[str, Rule] = {
     "n_init": either(one_of("auto"), integer(1)),
     "algorithm": one_of("greedy", "exact", "cvem", "vbem"),
     "dispersion": one_of("multinomial", "shares", "polya", "auto"),
+    "temperature": either(one_of("auto"), PRIOR),
     "stabilize": either(NONE, one_of("sqrt")),
     "max_epochs": integer(0),
     "tol": real(0.0),

@@ -91,10 +91,10 @@ def heat_map(
                 ax.text(x, y, text, ha="center", va="center", color=color, fontsize="small")
 
 
-def short_name(name: object) -> str:
+def short_name(name: object, length: int = NAME_LENGTH) -> str:
     """Shorten a name so that it fits beside an axis, and keep matplotlib from reading it as a formula."""
     text = str(name)
-    short = text if len(text) <= NAME_LENGTH else text[: NAME_LENGTH - 1] + "…"
+    short = text if len(text) <= length else text[: length - 1] + "…"
     return short.replace("$", r"\$")
 
 

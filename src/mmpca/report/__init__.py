@@ -4,6 +4,6 @@ Needs Jinja2: ``pip install "mmpca[report]"``.
 """
 
 from mmpca.report.explorer import Explorer
-from mmpca.report.page import write_report
+from mmpca.report.page import Report, write_report
 
-__all__ = ["Explorer", "write_report"]
+__all__ = ["Explorer", "Report", "write_report"]

@@ -16,8 +16,9 @@ from mmpca.evaluation import Summary, summarize
 from mmpca.model import MMPCA
 from mmpca.model.dispersion import LARGE_INDEX, advice_on, in_counts
 from mmpca.model.inspection import inspect_counts
+from mmpca.model.results import cluster_features, topic_features
 from mmpca.plots.selection import shortfall
-from mmpca.report.context import Context, Margins, representative_rows, searchable_rows
+from mmpca.report.context import VERDICTS, Context, Margins, representative_rows, script_rows
 from mmpca.report.formatting import clean, count, decimals, number, percent
 from mmpca.selection import MMPCASearch
 from mmpca.selection.criteria import reason
@@ -25,6 +26,10 @@ from mmpca.selection.criteria import reason
 Array = NDArray[np.float64]
 
 N_FEATURES = 10
+N_LABELS = 2  # known labels in the strip of a cluster
+OWN_TOPIC = 0.8  # share of its largest topic from which a cluster is said to have a topic of its own
+N_WORDS, MAX_WORDS = 25, 1500  # features of each cluster that each ranking contributes, and of all clusters
+MAX_COMPARED = 40  # clusters up to which any two can be compared
 MIN_SHARE = 0.1  # a cluster uses a topic if its share is at least this large, and at least as large as in all rows
 MAX_LABELS = 60
 
@@ -59,7 +64,7 @@ def report_contents(
     quality = summarize(model, context.X) if has_quality else None
     rows = [] if margins is None else representative_rows(context, margins)
     choice, labels = describe_choice(search), label_table(context)
-    clusters = cluster_cards(context, quality)
+    clusters = cluster_cards(context, margins, quality)
     on_page = {row.number for row in rows}
     return {
         "title": heading(title),
@@ -76,9 +81,13 @@ def report_contents(
         "curve": bound_curve(model),
         "choice": choice,
         **provenance(model),
+        "own_topics": has_own_topics(clusters),
         "data": {
-            "rows": [] if served else searchable_rows(context, margins, on_page),
+            "rows": script_rows(context, margins, on_page),
+            "onPage": sorted(on_page),
             "topics": {cluster.number: cluster.topics for cluster in clusters},
+            "names": [cluster.name for cluster in clusters],
+            "words": script_words(context),
         },
     }
 
@@ -103,9 +112,12 @@ class ClusterCard(NamedTuple):
     """One cluster."""
 
     number: int
+    name: str
     n_rows: int
     weight: float
     overdispersion: float
+    verdicts: dict[str, float] | None  # share of its rows with each verdict
+    labels: list[tuple[str, float]]  # most frequent known labels of its rows, with their share
     certainty: float | None  # mean probability of its rows
     shares: list[float]  # of each topic
     topics: list[int]  # that it uses, largest share first
@@ -116,6 +128,7 @@ class TopicCard(NamedTuple):
     """One topic."""
 
     number: int
+    name: str
     weight: float
     coherence: float | None
     clusters: list[tuple[int, float]]  # that use it, and its share in each, largest first
@@ -130,42 +143,109 @@ class LabelTable(NamedTuple):
     n_left_out: int
 
 
-def cluster_cards(context: Context, quality: Summary | None) -> list[ClusterCard]:
+def cluster_cards(context: Context, margins: Margins | None, quality: Summary | None) -> list[ClusterCard]:
     """Return the clusters, with the features that distinguish each one."""
     model, shown = context.model, in_counts(context.model)
     overall = shown.overall
     sizes = np.bincount(context.clusters, minlength=len(model.weights_))
-    used = used_topics(model)
+    used, known = used_topics(model), leading_labels(context)
+    verdicts = None if margins is None else np.array(margins.verdict)
+    leading = [
+        _features(context, found.leading(N_FEATURES), profile, overall)
+        for found, profile in zip(cluster_features(model), shown.profiles, strict=True)
+    ]
     return [
         ClusterCard(
             number=q,
+            name=context.cluster_names[q],
             n_rows=int(sizes[q]),
             weight=float(model.weights_[q]),
             overdispersion=float(model.cluster_overdispersion_[q]),
+            verdicts=None
+            if verdicts is None or sizes[q] == 0
+            else {name: float(np.mean(verdicts[context.clusters == q] == name)) for name in VERDICTS},
+            labels=known[q],
             certainty=None if quality is None else float(quality.certainty[q]),
             shares=shown.cluster_topics[q].tolist(),
             topics=used[q],
-            # Ranked by p log(p / p_all), because lift alone would favor features that occur once.
-            features=_leading_features(context, profile, overall, profile * np.log(_lift(profile, overall))),
+            features=features,
         )
-        for q, profile in enumerate(shown.profiles)
+        for q, features in enumerate(leading)
     ]
 
 
+def leading_labels(context: Context) -> list[list[tuple[str, float]]]:
+    """Return the most frequent known labels of each cluster with the share of its rows, largest first."""
+    n_clusters = len(context.model.weights_)
+    if context.labels is None:
+        return [[] for _ in range(n_clusters)]
+    names, codes = np.unique(np.array(context.labels, dtype=object), return_inverse=True)
+    found = []
+    for q in range(n_clusters):
+        counts = np.bincount(codes[context.clusters == q], minlength=len(names))
+        top = np.argsort(-counts, kind="stable")[:N_LABELS]
+        found.append([(clean(names[c]), float(counts[c] / counts.sum())) for c in top.tolist() if counts[c]])
+    return found
+
+
+def has_own_topics(clusters: list[ClusterCard]) -> bool:
+    """Return True if every cluster is made up mostly of a topic that no other cluster is made up of."""
+    largest = [(max(cluster.shares), cluster.topics[0]) for cluster in clusters]
+    return len({topic for _, topic in largest}) == len(clusters) > 1 and min(largest)[0] >= OWN_TOPIC
+
+
+def script_words(context: Context) -> dict[str, Any]:
+    """Return the features that some ranking of a cluster puts first, with their shares, for the script of the page.
+
+    The relevance of a feature to a cluster is a weighted mean of the logarithms of its share and of its lift (Sievert
+    and Shirley 2014). Features of a single row are left out: lift alone would put them first. Shares are in millionths.
+    """
+    shown = in_counts(context.model)
+    profiles, overall = shown.profiles, shown.overall  # (Q, V), (V,)
+    usable = overall > 0
+    if context.X is not None:
+        usable &= np.bincount(context.X.indices, minlength=len(overall)) > 1
+    log_shares = np.log(np.maximum(profiles, 1e-300))
+    log_lifts = log_shares - np.log(np.maximum(overall, 1e-300))
+    n_each = max(1, min(N_WORDS, MAX_WORDS // len(profiles)))
+    own: list[list[int]] = []
+    for q in range(len(profiles)):
+        ranked: set[int] = set()
+        for weight in (0.0, 0.3, 0.6, 1.0):
+            score = np.where(usable, weight * log_shares[q] + (1 - weight) * log_lifts[q], -np.inf)
+            top = np.argsort(-score, kind="stable")[:n_each]
+            ranked |= set(top[np.isfinite(score[top]) & (profiles[q, top] > 0)].tolist())
+        own.append(sorted(ranked))
+    features = sorted(set().union(*own))
+    place = {v: number for number, v in enumerate(features)}
+    millionths = np.round(1e6 * profiles[:, features], 2)
+    return {
+        "name": [clean(context.feature_name(v)) for v in features],
+        "overall": np.round(1e6 * overall[features], 2).tolist(),
+        "own": [[place[v] for v in ranked] for ranked in own],
+        # Shares in the other clusters as well, unless there are too many.
+        "share": [
+            row.tolist() if len(profiles) <= MAX_COMPARED else row[[place[v] for v in own[q]]].tolist()
+            for q, row in enumerate(millionths)
+        ],
+    }
+
+
 def topic_cards(context: Context, quality: Summary | None) -> list[TopicCard]:
-    """Return the topics, with their most probable features."""
+    """Return the topics, with the features that distinguish each one."""
     model, shown = context.model, in_counts(context.model)
     shares, used = shown.cluster_topics, used_topics(model)
     weights, overall = model.weights_ @ shares, shown.overall  # (K,), (V,)
     return [
         TopicCard(
             number=k,
+            name=context.topic_names[k],
             weight=float(weights[k]),
             coherence=None if quality is None else float(quality.npmi[k]),
             clusters=[(int(q), float(shares[q, k])) for q in np.argsort(-shares[:, k]) if k in used[q]],
-            features=_leading_features(context, topic, overall, topic),
+            features=_features(context, found.leading(N_FEATURES), topic, overall),
         )
-        for k, topic in enumerate(shown.topics)
+        for k, (topic, found) in enumerate(zip(shown.topics, topic_features(model), strict=True))
     ]
 
 
@@ -197,14 +277,10 @@ def _lift(profile: Array, overall: Array) -> Array:
     return lift
 
 
-def _leading_features(context: Context, profile: Array, overall: Array, score: Array) -> list[FeatureShare]:
-    """Return the features with the highest positive scores; profile, overall, score: (V,)."""
-    top = np.argsort(-score, kind="stable")[:N_FEATURES]
+def _features(context: Context, features: list[int], profile: Array, overall: Array) -> list[FeatureShare]:
+    """Return some features of a cluster or topic; profile, overall: (V,)."""
     lift = _lift(profile, overall)
-    return [
-        FeatureShare(clean(context.feature_name(v)), float(profile[v]), float(lift[v]))
-        for v in top[score[top] > 0].tolist()
-    ]
+    return [FeatureShare(clean(context.feature_name(v)), float(profile[v]), float(lift[v])) for v in features]
 
 
 # --- summary and checks -----------------------------------------------------------------------------------------

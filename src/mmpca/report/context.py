@@ -15,13 +15,17 @@ from sklearn.utils.validation import check_is_fitted
 from mmpca.counts import as_counts
 from mmpca.model import MMPCA
 from mmpca.model.explanation import Explanation
-from mmpca.report.formatting import TEXT_LENGTH, clean, percent
+from mmpca.model.results import group_names
+from mmpca.plots.rows import row_layout
+from mmpca.report.formatting import TEXT_LENGTH, clean
 
 N_EVIDENCE = 5  # features listed on each side
 MAX_EXPLAINED = 240  # rows on the page, which bounds its size for any number of clusters
 MAX_PER_CLUSTER = 5  # typical rows, and as many borderline ones
-MAX_SEARCHABLE = 5000
-SEARCH_NAME_LENGTH = 60
+MAX_SEARCHABLE = 20_000  # rows on the map and in the search box
+SEARCH_NAME_LENGTH = 40
+MAX_NAME_BYTES = 1_000_000  # of all names for the script of the page
+VERDICTS = ("clear", "likely", "borderline")
 BLOCK_SIZE = 2000
 
 
@@ -32,6 +36,8 @@ class Context(NamedTuple):
     # warning would change the warning filters of all threads of a server.
     model: MMPCA
     feature_names: Sequence[object] | NDArray[Any] | None
+    cluster_names: list[str]
+    topic_names: list[str]
     X: sparse.csr_array | None  # rows to show, (N, V)
     clusters: NDArray[np.integer[Any]]  # (N,); `labels_` for the fitted rows, predicted for others
     is_fitted_data: bool  # whether the rows are those that the model was fitted to
@@ -75,6 +81,7 @@ def check_context(
     feature_names = getattr(model, "feature_names_in_", None)
     if feature_names is not None:
         del unnamed.feature_names_in_
+    clusters_named, topics_named = ([clean(name) for name in group_names(model, kind)] for kind in ("cluster", "topic"))
     matrix, clusters, is_fitted_data = None, model.labels_, True
     if X is not None:
         with warnings.catch_warnings():
@@ -94,7 +101,18 @@ def check_context(
                 f"{len(clusters):,} rows. Pass the entries in the order of the rows, and X if the rows are new."
             )
     known = None if labels is None else [str(label) for label in labels]
-    return Context(unnamed, feature_names, matrix, clusters, is_fitted_data, known, texts, row_names)
+    return Context(
+        unnamed,
+        feature_names,
+        clusters_named,
+        topics_named,
+        matrix,
+        clusters,
+        is_fitted_data,
+        known,
+        texts,
+        row_names,
+    )
 
 
 # --- rows -------------------------------------------------------------------------------------------------------
@@ -173,18 +191,30 @@ def representative_rows(context: Context, margins: Margins) -> list[Row]:
     return sorted(rows, key=lambda row: row.cluster)  # stable, so typical rows stay before borderline ones
 
 
-def searchable_rows(context: Context, margins: Margins | None, on_page: set[int]) -> list[list[Any]]:
-    """Return name, cluster, index and, if known, probability and verdict of the rows that the search box finds.
+def script_rows(context: Context, margins: Margins | None, on_page: set[int]) -> dict[str, Any]:
+    """Return the rows that the map shows and the search box finds, by column, for the script of the page.
 
-    They are evenly spaced, plus the rows shown on the page. Only the latter can be linked to; the index of the others
-    is -1.
+    They are evenly spaced, plus the rows shown on the page. Positions and probabilities are in thousandths.
     """
     evenly_spaced = np.linspace(0, context.n_rows - 1, min(context.n_rows, MAX_SEARCHABLE)).round().astype(int)
-    return [
-        [clean(context.row_name(i), SEARCH_NAME_LENGTH), int(context.clusters[i]), i if i in on_page else -1]
-        + ([] if margins is None else [percent(float(margins.probability[i])), margins.verdict[i]])
-        for i in sorted({*evenly_spaced.tolist(), *on_page})
-    ]
+    chosen = np.array(sorted({*evenly_spaced.tolist(), *on_page}), dtype=np.intp)
+    columns: dict[str, Any] = {"number": chosen.tolist(), "cluster": context.clusters[chosen].tolist()}
+    if context.row_names is not None:
+        names = [clean(context.row_name(i), SEARCH_NAME_LENGTH) for i in chosen.tolist()]
+        n_bytes = sum(len(name.encode()) for name in names)
+        if n_bytes > MAX_NAME_BYTES:
+            names = [clean(name, SEARCH_NAME_LENGTH * MAX_NAME_BYTES // n_bytes) for name in names]
+        columns["name"] = names
+    if context.labels is not None:
+        known, codes = np.unique(np.array(context.labels, dtype=object), return_inverse=True)
+        columns["label"], columns["labels"] = codes[chosen].tolist(), [clean(label) for label in known]
+    if margins is not None:
+        assert context.X is not None
+        columns["probability"] = np.floor(1000 * margins.probability[chosen]).astype(int).tolist()
+        columns["verdict"] = [VERDICTS.index(margins.verdict[i]) for i in chosen.tolist()]
+        positions = row_layout(context.model.transform(context.X[chosen]), context.clusters[chosen])
+        columns["x"], columns["y"] = np.rint(1000 * positions.T).astype(int).tolist()
+    return columns
 
 
 def _explain(context: Context, indices: NDArray[np.intp], n_features: int) -> list[Explanation]:

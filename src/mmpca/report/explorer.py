@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mmpca.model import MMPCA
 from mmpca.report.contents import heading, report_contents
-from mmpca.report.context import Context, Margins, Row, check_context, explain_rows, measure_margins
+from mmpca.report.context import VERDICTS, Context, Margins, Row, check_context, explain_rows, measure_margins
 from mmpca.report.page import make_environment, render
 from mmpca.selection import MMPCASearch
 
@@ -29,7 +29,6 @@ logger = logging.getLogger("mmpca")
 LOOPBACK = "127.0.0.1"
 HTTP_PORT = 80  # browsers leave this port out of the Host header
 ROWS_PER_PAGE = 25
-VERDICTS = ("clear", "likely", "borderline")
 ORDERS = ("data", "surest", "least")
 _HEADERS = {
     "Content-Type": "text/html; charset=utf-8",

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from mmpca.store import write_text
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+FRAME_HEIGHT = 700  # of the page in a notebook, in pixels
 FILTERS = ("count", "decimals", "number", "percent", "shade", "signed", "whole_percent")
 
 
@@ -37,9 +39,9 @@ def write_report(
 ) -> Path:
     """Write a self-contained HTML page about a fitted model.
 
-    The page needs no network and no other files. It explains the clusters of at most 240 rows, and its search box
-    finds about 5,000 evenly spaced ones; the page says so if there are more. Names and texts from the data are
-    shortened and escaped.
+    The page needs no network and no other files. It explains the clusters of at most 240 rows, and its map and its
+    search box have about 20,000 evenly spaced ones; the page says so if there are more. Names and texts from the data
+    are shortened and escaped.
 
     Parameters
     ----------
@@ -85,11 +87,66 @@ def write_report(
     ...     page.read_text(encoding="utf-8").startswith("<!doctype html>")
     True
     """
-    environment = make_environment()  # first, because Jinja2 may be missing
-    context = check_context(model, X, labels=labels, texts=texts, row_names=row_names)
-    contents = report_contents(context, measure_margins(context), search, title)
-    write_text(path, render(environment, "report.html", contents))
-    return Path(path)
+    return Report(model, X=X, labels=labels, texts=texts, row_names=row_names, search=search, title=title).save(path)
+
+
+class Report:
+    """A self-contained HTML page about a fitted model, which a notebook displays.
+
+    Parameters
+    ----------
+    model, X, labels, texts, row_names, search, title
+        As for :func:`write_report`.
+
+    Attributes
+    ----------
+    html : str
+        The page.
+
+    Examples
+    --------
+    >>> from mmpca import MMPCA
+    >>> from mmpca.report import Report
+    >>> from mmpca.simulate import paper_design
+    >>> data = paper_design(n_samples=60, random_state=0)
+    >>> model = MMPCA(6, 4, n_init=1, random_state=0).fit(data.X)
+    >>> report = Report(model, X=data.X, title="Messages")  # the last line of a notebook cell shows it
+    >>> report
+    Report('Messages')
+    """
+
+    def __init__(
+        self,
+        model: MMPCA,
+        *,
+        X: Any = None,
+        labels: Sequence[object] | None = None,
+        texts: Sequence[object] | None = None,
+        row_names: Sequence[object] | None = None,
+        search: MMPCASearch | Mapping[str, ArrayLike] | None = None,
+        title: str | None = None,
+    ) -> None:
+        environment = make_environment()  # first, because Jinja2 may be missing
+        context = check_context(model, X, labels=labels, texts=texts, row_names=row_names)
+        contents = report_contents(context, measure_margins(context), search, title)
+        self._title = contents["title"]
+        self.html = render(environment, "report.html", contents)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page to a file; an existing file is replaced atomically."""
+        write_text(path, self.html)
+        return Path(path)
+
+    def __repr__(self) -> str:
+        return f"Report({self._title!r})"
+
+    def _repr_html_(self) -> str:
+        """Return a frame with the page for notebooks; no server and no file is needed."""
+        return (
+            f'<iframe title="{escape(self._title)}" sandbox="allow-scripts allow-downloads" '
+            f'style="width: 100%; height: {FRAME_HEIGHT}px; border: 1px solid #ccc" '
+            f'srcdoc="{escape(self.html)}"></iframe>'
+        )
 
 
 def render(environment: Environment, template: str, contents: Mapping[str, Any]) -> str:

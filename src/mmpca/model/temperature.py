@@ -1,0 +1,214 @@
+r"""Temperature: by how much the log-odds of rows must be divided to be as sure as the data allow.
+
+The model treats the counts of a row as independent. Real counts come in bursts, topic shares vary within clusters, and
+the clusters themselves are uncertain, so its probabilities are too close to 0 and 1. Dividing all log-odds by one
+number, the temperature T, corrects this and keeps the most probable cluster. T is the larger of two estimates, neither
+of which needs known classes.
+
+**Two halves of the features.** Divide the features at random, and cluster the same rows by each half. Let
+:math:`a_i` and :math:`b_i` be the probabilities of row i in the two results, with clusters matched, and
+:math:`\pi_q` their mean. If they are calibrated, and the halves of a row independent given its cluster, then
+
+.. math:: E\, a_i b_i' = A\, diag(\pi)^{-1} B, \qquad A = E\, a_i a_i', \quad B = E\, b_i b_i'.
+
+The trace on the left is the rate at which labels drawn from the two agree; that on the right is the rate to expect.
+Overconfident probabilities promise more agreement than there is. T is the smallest temperature at which they do not.
+
+**Shares that vary.** The halves of a row have its topic shares in common, so they agree even where these stray from the
+cluster's. The likelihood with shares of their own for each row (:mod:`mmpca.engine.shares`) allows for this. T is the
+temperature at which the mean probability of the most probable clusters is that under this likelihood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from mmpca import engine
+from mmpca.backend import LocalRows, one_blas_thread
+from mmpca.counts import Counts
+from mmpca.model.dispersion import feature_halves
+from mmpca.model.prediction import (
+    ClusterMixture,
+    choose_smoothing,
+    joint_log_likelihood,
+    posterior,
+    smoothed_topics,
+)
+from mmpca.model.starts import best_of, plan_starts, search_from_starts
+from mmpca.topics import fit_lda
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.int32]
+
+N_SPLITS = 3  # of the features; the result is the geometric mean
+MIN_ROWS, ROWS_PER_CLUSTER = 1000, 100  # in the sample of the fitted rows, if there are more
+LARGEST = 2.0**20  # beyond which probabilities say nothing
+BISECTIONS = 30
+
+
+def n_sampled(n_rows: int, n_clusters: int) -> int:
+    """Return the number of fitted rows from which the temperature is estimated."""
+    return min(n_rows, max(MIN_ROWS, ROWS_PER_CLUSTER * n_clusters))
+
+
+class Temperature:
+    """A temperature that is estimated when first asked for, because that may take as long as the fit.
+
+    Parameters
+    ----------
+    rows : Counts of shape (n, V)
+        Some of the fitted rows, in the units of the fit.
+    labels : array of int, shape (n,)
+    mixture : ClusterMixture
+        The fitted mixture.
+    seed : SeedSequence
+    """
+
+    def __init__(self, rows: Counts, labels: Labels, mixture: ClusterMixture, seed: np.random.SeedSequence) -> None:
+        self._sample: tuple[Counts, Labels, ClusterMixture, np.random.SeedSequence] | None
+        self._sample = (rows, labels, mixture, seed)
+        self._value = 1.0
+
+    @property
+    def value(self) -> float:
+        """The temperature, at least 1."""
+        if self._sample is not None:
+            rows, labels, mixture, seed = self._sample
+            self._value = max(by_shares(rows, labels, mixture), by_halves(rows, mixture, seed))
+            self._sample = None  # rows are kept no longer than needed
+        return self._value
+
+
+def by_shares(rows: Counts, labels: Labels, mixture: ClusterMixture) -> float:
+    """Return the temperature at which rows are as sure of their clusters as if their topic shares varied.
+
+    1 if the mixture has a concentration, so that its probabilities allow for this.
+
+    Parameters
+    ----------
+    rows : Counts of shape (N, V)
+        Fitted rows.
+    labels : array of int, shape (N,)
+    mixture : ClusterMixture
+    """
+    n_clusters = len(mixture.weights)
+    if mixture.concentration is not None or n_clusters < 2:
+        return 1.0
+    with one_blas_thread():
+        concentration = engine.fit_concentration(
+            rows, labels, topics=mixture.topics, n_clusters=n_clusters, alpha=mixture.topic_prior
+        )
+        if not np.isfinite(concentration):
+            return 1.0
+        varying = joint_log_likelihood(rows, mixture._replace(concentration=concentration), labels)
+        joint = joint_log_likelihood(rows, mixture, labels)
+    target = posterior(varying).max(axis=1).mean()
+    return _smallest(lambda T: target - posterior(joint, T).max(axis=1).mean())
+
+
+def by_halves(rows: Counts, mixture: ClusterMixture, seed: np.random.SeedSequence) -> float:
+    """Return the temperature at which two halves of the features agree as often as their probabilities promise.
+
+    1 if there are too few rows or features to divide.
+
+    Parameters
+    ----------
+    rows : Counts of shape (N, V)
+    mixture : ClusterMixture
+        Says how many clusters and topics to find, and whether topic shares vary.
+    seed : SeedSequence
+        Divides the features.
+    """
+    if len(mixture.weights) < 2:
+        return 1.0
+    rng, row_prior, found = np.random.default_rng(seed), None, []
+    with one_blas_thread():
+        for _ in range(N_SPLITS):
+            halves = feature_halves(rows, rng)
+            if halves is None or halves[0].n_rows < 2 * len(mixture.weights):
+                break
+            joints = []
+            for half in halves:
+                joint, row_prior = _joint_of_half(half, mixture, rng, row_prior)  # the first row prior suits all
+                joints.append(joint)
+            found.append(by_agreement(*joints))
+    return float(np.exp(np.mean(np.log(found)))) if found else 1.0
+
+
+def by_agreement(first: Array, second: Array) -> float:
+    """Return the smallest temperature at which two results agree as often as they promise, at least 1.
+
+    Parameters
+    ----------
+    first, second : array of shape (N, Q)
+        Joint log-likelihoods of the same rows, independent given their clusters; clusters may be in any order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> signs = rng.choice([-1.0, 1.0], 5000)
+    >>> first, second = (2 * np.outer(rng.normal(signs, 1.0), [0.5, -0.5]) for _ in range(2))
+    >>> round(by_agreement(first, second), 1), round(by_agreement(4 * first, 4 * second), 1)
+    (1.0, 4.0)
+    """
+    order = linear_sum_assignment(-(posterior(first).T @ posterior(second)))[1]
+    second = second[:, order]
+
+    def excess(T: float) -> float:
+        a, b = posterior(first, T), posterior(second, T)
+        weights = np.maximum((a.mean(axis=0) + b.mean(axis=0)) / 2, np.finfo(float).tiny)  # (Q,)
+        expected = ((a.T @ a) * (b.T @ b).T / weights[:, None]).sum() / len(a) ** 2
+        return float((a * b).sum() / len(a) - expected)
+
+    return _smallest(excess)
+
+
+def _smallest(excess: Callable[[float], float]) -> float:
+    """Return the smallest temperature of at least 1 at which a function is not negative."""
+    if excess(1.0) >= 0:
+        return 1.0
+    low, high = 1.0, 2.0
+    while excess(high) < 0:
+        low, high = high, 2.0 * high
+        if high > LARGEST:
+            return LARGEST
+    for _ in range(BISECTIONS):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if excess(middle) < 0 else (low, middle)
+    return high
+
+
+def _joint_of_half(
+    half: Counts, mixture: ClusterMixture, rng: np.random.Generator, row_prior: float | None
+) -> tuple[Array, float]:
+    """Cluster rows by some of the features; return their joint log-likelihood, (N, Q), and the topics' row prior."""
+    n_clusters, n_topics = len(mixture.weights), min(len(mixture.topics), half.n_features)
+    fit = fit_lda(half, n_topics, rng=rng, row_prior="auto" if row_prior is None else row_prior, n_init=1)
+    seed = np.random.SeedSequence(int(rng.integers(2**31)))
+    sizes = {"n_clusters": n_clusters, "n_topics": n_topics}
+    starts, patience = plan_starts("kmeans", 1, **sizes, shape=(half.n_rows, half.n_features), seed=seed)
+    options = engine.SearchOptions(n_clusters=n_clusters, alpha=mixture.topic_prior, patience=patience)
+    best = best_of(search_from_starts(LocalRows(half), fit.beta, starts, options, seed=0, sample_size=half.n_rows))
+    theta = best.gamma / best.gamma.sum(axis=1, keepdims=True)
+    sums = half.group_sums(best.labels, n_clusters)
+    smoothing = choose_smoothing(half, best.labels, best.beta, theta, sums)
+    topics = smoothed_topics(best.beta, theta, sums, smoothing)
+    found = ClusterMixture(
+        topics,
+        theta,
+        best.weights,
+        topic_params=best.gamma,
+        sizes=np.bincount(best.labels, minlength=n_clusters).astype(np.float64),
+        topic_prior=mixture.topic_prior,
+    )
+    if mixture.concentration is not None:
+        concentration = engine.fit_concentration(
+            half, best.labels, topics=topics, n_clusters=n_clusters, alpha=mixture.topic_prior
+        )
+        found = found._replace(concentration=concentration)
+    return joint_log_likelihood(half, found, best.labels), fit.row_prior

@@ -1,0 +1,177 @@
+"""From texts to named clusters, tables, files and predictions with one object."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import mmpca
+from mmpca import MMPCA, TextClusters
+from mmpca.errors import ModelFileError
+from mmpca.model import read_model
+from mmpca.text import CountTexts, read_texts
+
+SUBJECTS = {
+    "sport": "match coach goal team league striker keeper season referee stadium",
+    "food": "soup bread butter kitchen oven pepper garlic onion recipe plate",
+    "sea": "harbor boat sail anchor tide captain wave crew island storm",
+}
+
+
+@pytest.fixture(scope="module")
+def frame():
+    """Return 60 texts on three subjects in a data frame, with ids and a word that occurs once."""
+    rng = np.random.default_rng(0)
+    texts = [f"The {' and the '.join(rng.choice(SUBJECTS[name].split(), 12))}." for name in [*SUBJECTS] * 20]
+    texts[7] += " Zanzibar" * 50
+    return pd.DataFrame({"id": [f"T{i}" for i in range(60)], "body": texts, "subject": [*SUBJECTS] * 20})
+
+
+@pytest.fixture(scope="module")
+def clusters(frame):
+    return TextClusters(3, 3, stop_words="english", random_state=0).fit(frame, column="body", ids="id")
+
+
+def test_texts_of_one_subject_share_a_cluster_that_is_named_by_its_words(clusters, frame):
+    for subject, words in SUBJECTS.items():
+        labels = np.unique(clusters.labels_[frame["subject"] == subject])
+        assert len(labels) == 1
+        name = clusters.cluster_names_[labels[0]].split(", ")
+        assert len(name) == 3
+        assert set(name) <= set(words.split())
+
+
+def test_it_equals_counting_and_clustering(clusters, frame):
+    X = CountTexts(stop_words="english", min_df=2).fit_transform(frame["body"])
+    model = MMPCA(3, 3, random_state=0).fit(X)
+    assert clusters.labels_.tolist() == model.labels_.tolist()
+    np.testing.assert_array_equal(clusters.predict_proba(frame["body"]), model.predict_proba(X))
+    np.testing.assert_array_equal(clusters.transform(frame["body"]), model.transform(X))
+    assert "zanzibar" not in clusters.counter_.words_
+
+
+def test_tables_have_ids_and_excerpts(clusters, frame):
+    table = clusters.clusters_frame(n_rows=2)
+    texts = dict(zip(frame["id"], frame["body"], strict=True))
+    labels = dict(zip(frame["id"], clusters.labels_.tolist(), strict=True))
+    for line in table.itertuples():
+        assert len(line.representative_rows) == 2
+        assert [labels[name] for name in line.representative_rows] == [line.cluster] * 2
+        assert [text[:40] for text in line.excerpts] == [texts[name][:40] for name in line.representative_rows]
+        assert max(len(text) for text in line.excerpts) <= 200
+    rows = clusters.rows_frame()
+    assert rows["row"].tolist() == frame["id"].tolist()
+    assert rows["cluster"].tolist() == clusters.labels_.tolist()
+    assert len(clusters.topics_frame()) == 3
+    assert set(clusters.features_frame()["feature"]) <= set(clusters.counter_.words_)
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow", "list", "series"])
+def test_any_container_gives_the_same_labels(clusters, frame, library):
+    column = {"column": "body"}
+    if library == "polars":
+        texts = pytest.importorskip("polars").DataFrame(frame.to_dict("list"))
+    elif library == "pyarrow":
+        texts = pytest.importorskip("pyarrow").table(frame.to_dict("list"))
+    else:
+        texts, column = frame["body"].tolist() if library == "list" else frame.set_index("id")["body"], {}
+    again = clone(clusters).fit(texts, **column)
+    assert again.labels_.tolist() == clusters.labels_.tolist()
+    assert again.predict(texts, **column).tolist() == clusters.predict(frame["body"]).tolist()
+    assert again.rows_frame()["row"].tolist() == (frame["id"].tolist() if library == "series" else list(range(60)))
+
+
+def test_a_saved_model_needs_nothing_else(clusters, frame, tmp_path):
+    path = tmp_path / "texts.mmpca"
+    clusters.rename({1: "one"}).save(path)
+    loaded = TextClusters.load(path)
+    new = ["A boat in the storm", "Garlic bread!", "zzz"]
+    assert loaded.predict(new).tolist() == clusters.predict(new).tolist()
+    assert loaded.cluster_names_.tolist() == clusters.cluster_names_.tolist()
+    assert loaded.cluster_names_[1] == "one"
+    assert loaded.clusters_frame()["features"].tolist() == clusters.clusters_frame()["features"].tolist()
+    with pytest.raises(ValueError, match="texts"):
+        loaded.rows_frame()
+    assert (
+        loaded.rows_frame(frame, column="body")["cluster_name"].tolist()
+        == clusters.rows_frame()["cluster_name"].tolist()
+    )
+    assert clone(loaded).fit(frame, column="body").labels_.tolist() == clusters.labels_.tolist()
+    clusters.rename({1: None})
+
+
+def test_the_command_line_writes_and_reads_the_same_files(clusters, frame, tmp_path):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for name, text in zip(frame["id"], frame["body"], strict=True):
+        (folder / f"{name}.txt").write_text(text)
+    given = read_texts(folder)
+    again = clone(clusters).fit(given)
+    assert again.rows_frame()["row"].tolist() == given.names.tolist()
+    again.save(tmp_path / "texts.mmpca")
+    assert read_model(tmp_path / "texts.mmpca").text == again.counter_.settings()
+
+
+def test_a_model_of_counts_is_not_one_of_texts(tmp_path):
+    MMPCA(2, 2, random_state=0).fit([[5, 1], [1, 5], [4, 1]]).save(tmp_path / "counts.mmpca")
+    with pytest.raises(ModelFileError):
+        TextClusters.load(tmp_path / "counts.mmpca")
+
+
+def test_texts_without_known_words_are_in_no_cluster(frame):
+    texts = [*frame["body"], "", "unique words only"]
+    with pytest.warns(UserWarning, match="-1"):
+        clusters = TextClusters(3, 3, stop_words="english", random_state=0).fit(texts)
+    assert clusters.labels_[-2:].tolist() == [-1, -1]
+    assert (clusters.labels_[:-2] >= 0).all()
+    assert clusters.predict(["", "boat"]).tolist() == [-1, clusters.labels_[2]]
+    table = clusters.rows_frame()
+    assert table["cluster"].tolist() == clusters.labels_.tolist()
+    assert table["cluster_name"].isna().tolist() == [False] * 60 + [True] * 2
+    assert table["probability"].isna().sum() == 2
+
+
+def test_a_tokenizer_is_passed_again(frame, tmp_path):
+    counter = CountTexts(tokenizer=str.split, min_df=2)
+    clusters = TextClusters(3, 3, counter=counter, random_state=0).fit(frame, column="body")
+    clusters.save(tmp_path / "texts.mmpca")
+    with pytest.raises(ValueError, match="tokenizer"):
+        TextClusters.load(tmp_path / "texts.mmpca")
+    loaded = TextClusters.load(tmp_path / "texts.mmpca", tokenizer=str.split)
+    assert loaded.predict(frame, column="body").tolist() == clusters.predict(frame, column="body").tolist()
+
+
+def test_options_reach_the_model(frame):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clusters = TextClusters(3, 3, options={"dispersion": "polya", "n_init": 1}, random_state=0)
+        clusters.fit(frame, column="body")
+    assert clusters.model_.dispersion_ == "polya"
+    with pytest.raises(TypeError, match="colour"):
+        TextClusters(options={"colour": 1}).fit(frame, column="body")
+    with pytest.raises(ValueError, match="n_init"):
+        TextClusters(options={"n_init": 0}).fit(frame, column="body")
+
+
+def test_wrong_input_is_explained(clusters, frame):
+    for wrong in ({}, {"column": "text"}):
+        with pytest.raises(ValueError, match="'body'"):
+            TextClusters().fit(frame, **wrong)
+    with pytest.raises(ValueError, match="column"):
+        clusters.predict(["a"], column="body")
+    with pytest.raises(ValueError, match="list"):
+        clusters.predict("a text")
+    with pytest.raises(TypeError, match="text 1 "):
+        TextClusters().fit(["a", None])
+    with pytest.raises(ValueError, match="stop_words"):
+        TextClusters(stop_words="english", counter=CountTexts()).fit(["a"])
+    with pytest.raises(NotFittedError):
+        TextClusters().predict(["a"])
+    assert not hasattr(TextClusters(), "cluster_names_")
+
+
+def test_it_is_public():
+    assert mmpca.TextClusters is TextClusters
