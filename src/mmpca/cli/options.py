@@ -25,7 +25,7 @@ CountFormat = StrEnum(
     "CountFormat", ["mtx", "npz", "table", "triples", "parquet", "xlsx", "uci", "h5ad", "biom", "10x"]
 )
 TextUnit = StrEnum("TextUnit", ["line", "paragraph", "file"])
-StartMethod = StrEnum("StartMethod", ["auto", "random", "kmeans", "anneal"])
+StartMethod = StrEnum("StartMethod", ["auto", "random", "kmeans", "anneal", "mixture"])
 Algorithm = StrEnum("Algorithm", ["greedy", "exact", "cvem", "vbem"])
 Stabilization = StrEnum("Stabilization", ["none", "sqrt"])
 Dispersion = StrEnum("Dispersion", ["multinomial", "shares", "polya", "auto"])
