@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
@@ -28,7 +29,7 @@ from mmpca.backend import (
 )
 from mmpca.counts import Counts, Units, as_counts, check_unmasked, in_memory, in_units, transposition_hint
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning, warn
-from mmpca.model import explanation, files, prediction
+from mmpca.model import explanation, files, intervals, prediction
 from mmpca.model.checkpoints import Checkpoint
 from mmpca.model.dispersion import (
     LARGE_INDEX,
@@ -896,6 +897,43 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         sizes = np.bincount(self.labels_, minlength=len(self.weights_))
         state = engine.from_sums(self.unit_counts, sizes, beta=self.components_, alpha=self.topic_prior_)
         return engine.merge_path(state)
+
+    def theta_interval(
+        self, level: float = 0.95, *, random_state: int | np.random.RandomState | None = 0
+    ) -> tuple[Array, Array]:
+        """Return intervals for the topic shares of clusters, by two dozen refits to simulated rows.
+
+        The shares depend on topics that are estimated as well, so their error is mostly bias. Intervals are centered at
+        shares corrected for it, and allow for a remaining bias as large as the correction; they need not contain
+        `cluster_topics_`. They tend to be wider than `level` asks for, and hold as far as the model does.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            The share of intervals that should contain the true value, between 0 and 1.
+        random_state : int, RandomState instance or None, default=0
+            Seed of the simulated rows.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_clusters, n_topics)
+
+        Examples
+        --------
+        >>> from mmpca import MMPCA
+        >>> from mmpca.simulate import paper_design
+        >>> model = MMPCA(6, 4, n_init=1, random_state=0).fit(paper_design(n_samples=60, random_state=0).X)
+        >>> lower, upper = model.theta_interval(0.9)
+        >>> lower.shape, bool((lower < upper).all())
+        ((6, 4), True)
+        """
+        check_is_fitted(self)
+        if not 0 < level < 1:
+            raise ValueError(f"level must be a number between 0 and 1, got {level!r}.")
+        with warnings.catch_warnings():  # simulated rows are no one's data
+            warnings.simplefilter("ignore", OverdispersionWarning)
+            lower, upper = intervals.theta_interval(self, float(level), check_random_state(random_state))
+        return lower, upper
 
     def sample(
         self,
