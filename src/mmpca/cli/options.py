@@ -29,7 +29,7 @@ StartMethod = StrEnum("StartMethod", ["auto", "random", "kmeans", "anneal", "mix
 Algorithm = StrEnum("Algorithm", ["greedy", "exact", "cvem", "vbem"])
 Stabilization = StrEnum("Stabilization", ["none", "sqrt"])
 Dispersion = StrEnum("Dispersion", ["multinomial", "shares", "polya", "auto"])
-SelectionCriterion = StrEnum("SelectionCriterion", ["predictive", "icl"])
+SelectionCriterion = StrEnum("SelectionCriterion", ["shares", "predictive", "icl"])
 ExperimentName = StrEnum(
     "ExperimentName", {"intro": "intro", "noise": "noise", "selection": "selection", "sample_size": "sample-size",
                        "runtime": "runtime", "reports": "reports"},
