@@ -10,7 +10,7 @@ DATA ?=
 RESULTS ?= benchmarks/results/accuracy
 EXPERIMENTS ?= benchmarks/results/experiments
 
-.PHONY: demo test lint types contracts check docs pictures bench bench-scale parity accuracy calibration selection-study experiments \
+.PHONY: demo test lint types contracts check docs pictures bench bench-scale parity accuracy real-data calibration selection-study experiments \
     fuzz soak test-oldest clean help
 
 help:  ## List the targets
@@ -73,6 +73,10 @@ parity: $(VENV)/installed-dev  ## Compare with runs of the authors' R package: m
 accuracy: $(VENV)/installed-dev  ## Compare labels with the truth, resumable: make accuracy SEEDS=5 JOBS=2 DATA=path
 	$(BIN)/python benchmarks/accuracy.py --seeds $(SEEDS) --jobs $(JOBS) --results $(RESULTS) \
 	    $(if $(DATA),--data $(DATA)) $(if $(REFERENCE),--reference $(REFERENCE)) $(OPTIONS)
+
+real-data: $(VENV)/installed-dev  ## Compare with baselines on labeled data, resumable: make real-data DATA=path
+	@test -n "$(DATA)" || { echo "Give the folder of the labeled data sets: make real-data DATA=path"; exit 2; }
+	$(BIN)/python benchmarks/real_data.py $(DATA) --jobs $(JOBS) $(OPTIONS)
 
 calibration: $(VENV)/installed-dev  ## Compare probabilities with how often they are right: make calibration DATA=path
 	$(BIN)/python benchmarks/calibration.py $(if $(DATA),--data $(DATA)) $(OPTIONS)

@@ -43,7 +43,7 @@ LAYERS = (
     (("selection", ()), ("evaluation", ()), ("distributed", (3,)), ("anndata", ())),
     (("model", (5, 8, 9)),),
     (("engine", (6, 7)), ("topics", (4,)), ("baselines", ()), ("simulate", ()), ("text", ())),
-    (("kernels", (6,)), ("backend", (3,)), ("monitor", ()), ("parameters", ())),
+    (("kernels", (6,)), ("gibbs", ()), ("backend", (3,)), ("monitor", ()), ("parameters", ())),
     (("io", (1,)),),
     (("counts", (2,)), ("store", ())),
     (("errors", ()),),

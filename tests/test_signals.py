@@ -18,8 +18,9 @@ def test_ctrl_c_reaches_this_process():
 
 @posix
 def test_ctrl_c_reaches_processes_that_tests_start(start_python):
-    process = start_python("-c", "print('up', flush=True); import time; time.sleep(3600)")
-    assert process.stdout.readline() == "up\n"
+    code = "import signal, time; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, flush=True); time.sleep(3600)"
+    process = start_python("-c", code)
+    assert process.stdout.readline() == "False\n"
     process.send_signal(signal.SIGINT)
     assert "KeyboardInterrupt" in process.communicate()[1]
 

@@ -135,22 +135,31 @@ def test_a_read_only_file_is_refused_and_named(public_folder):
 def test_a_pipe_receives_the_bytes_and_stays_a_pipe(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    with ThreadPoolExecutor(1) as pool:
-        received = pool.submit(path.read_bytes)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # waits for nobody, even if nothing is ever written
+    try:
         write_arrays(path, {"bound": -3.5})
-        with np.load(io.BytesIO(received.result())) as arrays:
-            assert float(arrays["bound"]) == -3.5
+        received = os.read(reader, 2**16)
+    finally:
+        os.close(reader)
     assert path.is_fifo()
+    with np.load(io.BytesIO(received)) as arrays:
+        assert float(arrays["bound"]) == -3.5
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="the null device of Windows is no file")
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="Windows has no terminals that are files")
 def test_a_device_is_written_into_and_stays_a_device(tmp_path):
+    reader, device = os.openpty()  # unlike the null device, nothing can replace it in its folder
     link = tmp_path / "link"
-    link.symlink_to(os.devnull)
-    write_atomically(link, lambda file: file.write(b"new"))
-    assert link.is_symlink()
-    assert stat.S_ISCHR(link.stat().st_mode)
+    try:
+        link.symlink_to(os.ttyname(device))
+        write_atomically(link, lambda file: file.write(b"new"))
+        assert os.read(reader, 100) == b"new"
+        assert link.is_symlink()
+        assert stat.S_ISCHR(link.stat().st_mode)
+    finally:
+        os.close(device)
+        os.close(reader)
 
 
 def test_a_real_error_of_the_disk_names_the_file_and_keeps_the_old_one(tmp_path, largest_file):

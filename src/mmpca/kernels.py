@@ -446,18 +446,28 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture, tol, needed):
 
 
 @_inner_sums()
-def spread_column(beta, weight, curvature, diagonal, release, common, mixture, column):
-    """Write U_qv into `column` (V,) of the tables; equals `bound.spread`, or `bound.loose_spread` for many topics.
+def write_columns(beta, weight, curvature, diagonal, release, common, with_spread, first, spread):
+    """Write C_qv into the column `first` (V,) of the tables and, if asked for, U_qv into `spread` (V,).
 
-    `common` is trigamma(sum gamma_q).
+    U equals `bound.spread`, or `bound.loose_spread` for many topics. `common` is trigamma(sum gamma_q). One pass over
+    tiles serves both: with many topics, reading them from memory takes longer than the sums.
     """
     n_topics, n_features = beta.shape
     is_loose = n_topics > EXACT_SPREAD_TOPICS
+    mixture = np.empty(TILE)
     inner = np.empty(TILE)
     total = np.empty(TILE)
     for start in range(0, n_features, TILE):
         stop = min(start + TILE, n_features)
-        p = mixture[start:stop]
+        p = mixture[: stop - start]
+        fill(p, 0.0)
+        for k in range(n_topics):
+            add_into(p, beta[k, start:stop], weight[k])
+        for v in range(p.size):
+            # A feature without probability is absent from the data: its entry is never used.
+            first[start + v] = math.log(p[v]) if p[v] > 0.0 else 0.0
+        if not with_spread:
+            continue
         fill(total, 0.0)
         fill(inner, 0.0)
         for k in range(n_topics):
@@ -481,7 +491,7 @@ def spread_column(beta, weight, curvature, diagonal, release, common, mixture, c
                 square = total[v] / p[v] ** 2
                 if is_loose:
                     square += (inner[v] / p[v]) ** 2 - common
-            column[start + v] = math.sqrt(max(square, 0.0))
+            spread[start + v] = math.sqrt(max(square, 0.0))
 
 
 @_once()
@@ -491,40 +501,35 @@ def write_tables(topics, clusters, q, m, beta, own_mixture):
     Second-order quantities (A - T and U) cost most and change least: they are recomputed when the counts moved since
     the last time exceed `SECOND_ORDER_SHARE` of the total.
     """
-    n_clusters = clusters.sizes.size
-    n_topics, n_features = topics.beta.shape
+    n_topics = topics.beta.shape[0]
     gamma = clusters.gamma[q]
     weight = clusters.weight[q]
     curvature = clusters.curvature[q]
-    mixture = np.empty(n_features)
-    mix(topics.beta, weight, mixture)
-    for v in range(n_features):
-        # A feature without probability is absent from the data: its entry is never used.
-        clusters.tables[v, q] = math.log(mixture[v]) if mixture[v] > 0.0 else 0.0
-    if clusters.aged[q] <= SECOND_ORDER_SHARE * clusters.totals[q] and not math.isnan(curvature[0, 0]):
-        return
-    clusters.aged[q] = 0.0
-    is_expandable = topic_curvature(m, beta, topics.alpha, gamma, weight, own_mixture, curvature)
     coupling = clusters.coupling[q]
     diagonal = clusters.diagonal[q]
     release = clusters.release[q]
-    total = 0.0
-    for k in range(n_topics):
-        total += gamma[k]
-    common = trigamma(total)
-    for k in range(n_topics):
-        for j in range(n_topics):
-            coupling[k, j] = curvature[k, j] + common
-        diagonal[k] = trigamma(gamma[k])
-        coupling[k, k] -= diagonal[k]
-        release[k] = math.sqrt(max(coupling[k, k], 0.0))
-    column = clusters.tables[:, n_clusters + q]
-    if is_expandable:
-        spread_column(topics.beta, weight, curvature, diagonal, release, common, mixture, column)
-    else:  # nothing bounds the second-order term, so no move may be dropped
-        curvature[0, 0] = np.nan
-        coupling[0, 0] = np.nan
-        fill(column, np.inf)
+    spread = clusters.tables[:, clusters.sizes.size + q]
+    is_aged = clusters.aged[q] > SECOND_ORDER_SHARE * clusters.totals[q] or math.isnan(curvature[0, 0])
+    with_spread = False
+    common = 0.0
+    if is_aged:
+        clusters.aged[q] = 0.0
+        with_spread = topic_curvature(m, beta, topics.alpha, gamma, weight, own_mixture, curvature)
+        for k in range(n_topics):
+            common += gamma[k]
+        common = trigamma(common)
+        for k in range(n_topics):
+            for j in range(n_topics):
+                coupling[k, j] = curvature[k, j] + common
+            diagonal[k] = trigamma(gamma[k])
+            coupling[k, k] -= diagonal[k]
+            release[k] = math.sqrt(max(coupling[k, k], 0.0))
+        if not with_spread:  # nothing bounds the second-order term, so no move may be dropped
+            curvature[0, 0] = np.nan
+            coupling[0, 0] = np.nan
+            fill(spread, np.inf)
+    first = clusters.tables[:, q]
+    write_columns(topics.beta, weight, curvature, diagonal, release, common, with_spread, first, spread)
 
 
 # --- one row against one cluster --------------------------------------------------------------------------------
@@ -795,55 +800,11 @@ def warm_start(rows, i, beta_rows, alpha, own_gamma, sign, gamma, weight, curvat
                 gamma[k] = max(own_gamma[k] + sign * gamma[k], alpha)
             topic_weights(gamma, weight)
             row_topic_counts(rows, i, beta_rows, weight, gamma)
-        shift_curvature(rows, i, beta_rows, alpha, own_gamma, sign, gamma, weight, curvature)
+        curvature[0, 0] = np.nan
     elif not math.isnan(curvature[0, 0]):
         for k in range(weight.size):
             gamma[k] *= sign
         newton_step(curvature, gamma, weight)
-
-
-@_inner_sums()
-def shift_curvature(rows, i, beta_rows, alpha, own_gamma, sign, s, weight, curvature):
-    """Replace A of a cluster by A at M_q + sign d for row i, in place.
-
-    The responsibilities of the other tokens are held fixed. `s` (K,) is s(d) under `weight`. A^-1 = T^-1 - diag(s) + S;
-    the first part is known, and the row adds its own share to the others. Where the result is not positive definite,
-    its first entry is NaN.
-    """
-    n_topics = weight.size
-    if n_topics == 1 or math.isnan(curvature[0, 0]) or not invert_positive(curvature):
-        curvature[0, 0] = np.nan
-        return
-    gamma = np.empty(n_topics)
-    scale = np.empty(n_topics)
-    phi = np.empty(n_topics)
-    for p in range(rows.indptr[i], rows.indptr[i + 1]):
-        v = rows.indices[p]
-        mixture = 0.0
-        for k in range(n_topics):
-            phi[k] = weight[k] * beta_rows[v, k]
-            mixture += phi[k]
-        factor = sign * rows.data[p] / mixture**2
-        for k in range(n_topics):
-            f = factor * phi[k]
-            for j in range(k + 1):
-                curvature[k, j] += f * phi[j]
-    for k in range(n_topics):
-        curvature[k, k] -= sign * s[k]
-        gamma[k] = own_gamma[k]
-    for side in (-1.0, 1.0):  # T^-1 of the cluster leaves, that of the cluster with the row comes
-        c = information_inverse(gamma, scale)
-        for k in range(n_topics):
-            f = side * c * scale[k]
-            for j in range(k + 1):
-                curvature[k, j] += f * scale[j]
-            curvature[k, k] += side * scale[k]
-            gamma[k] = max(gamma[k] + sign * s[k], alpha)
-    for k in range(n_topics):
-        for j in range(k):
-            curvature[j, k] = curvature[k, j]
-    if not invert_positive(curvature):
-        curvature[0, 0] = np.nan
 
 
 @_inner()

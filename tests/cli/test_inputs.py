@@ -1,6 +1,7 @@
 """Known labels, and texts from their words to clusters."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -351,3 +352,16 @@ def test_an_otu_table_and_its_metadata_become_clusters_and_labels(mmpca_command,
     assert done.json[0]["ari"] == 1
     ambiguous = mmpca_command("compare", tmp_path / "otus.tsv", *FITTED[:4], "--metadata", tmp_path / "map.tsv")
     assert (ambiguous.code, "--label-column" in ambiguous.error) == (1, True)
+
+
+def test_one_row_is_not_called_rows(mmpca_command, tmp_path):
+    (tmp_path / "x.csv").write_text("site,oak,elm,fir\na,1,2,1\nb,0,0,0\nc,2,1,4\nd,5,0,1\n")
+    outputs = [
+        mmpca_command("fit", tmp_path / "x.csv", *FITTED),
+        mmpca_command("fit", tmp_path / "x.csv", *FITTED, "--drop-empty"),
+        mmpca_command("simulate", tmp_path / "y.npz", "--rows", 1),
+        mmpca_command("convert", tmp_path / "y.npz", tmp_path / "z.npz"),
+    ]
+    assert [done.code for done in outputs] == [1, 0, 0, 0]
+    for done in outputs:
+        assert not re.search(r"(?<![\d,])1 (rows|texts|features)", " ".join((done.out + done.err + done.error).split()))

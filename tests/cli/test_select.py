@@ -6,7 +6,7 @@ import pytest
 
 import mmpca
 
-GRID = ("--clusters", "5-7", "--topics", "3,4", "--jobs", 1)
+GRID = ("--clusters", "5-7", "--topics", "3,4", "--criterion", "predictive", "--jobs", 1)
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +59,33 @@ def test_an_interruption_before_the_first_cell_names_the_store(mmpca_command, st
     assert (str(tmp_path / "cells") in done.error) == has_store
 
 
-def test_the_default_grid_fits_the_data(mmpca_command, tmp_path):
+def test_without_numbers_the_search_starts_at_one_and_ends_inside(mmpca_command, studio):
+    done = mmpca_command("select", studio / "X.mtx", "--json", "--jobs", 1).json
+    numbers = [cell["n_clusters"] for cell in done["cells"]]
+    assert numbers[0] == 1
+    assert done["n_clusters"] < numbers[-1]
+    assert done["topics"][0]["n_topics"] == 1
+    assert done["n_topics"] < done["topics"][-1]["n_topics"]
+    low, high = done["plateau"]
+    assert low <= done["n_clusters"] <= high
+    assert len(done["hierarchy"]) == done["n_clusters"] - 1
+
+
+def test_the_reason_and_the_hierarchy_are_printed(mmpca_command, studio):
+    given = ("select", studio / "X.mtx", "-q", "3", "-k", "4", "--jobs", 1)
+    shown, document = mmpca_command(*given).out, mmpca_command(*given, "--json").json
+    assert document["reason"] in shown
+    first = document["hierarchy"][0]
+    assert f"{first[0]} with {first[1]}" in shown
+
+
+def test_a_tiny_table_can_be_searched_without_numbers(mmpca_command, tmp_path):
     path = tmp_path / "sites.csv"
     path.write_text("site,oak,ash,fir\na,9,1,0\nb,8,0,1\nc,1,9,2\nd,0,7,1\ne,1,0,9\n")
-    done = mmpca_command("select", path, "--json", "--jobs", 1)
-    cells = {(cell["n_clusters"], cell["n_topics"]) for cell in done.json["cells"]}
-    assert cells == {(q, k) for q in (2, 3, 4, 5) for k in (2, 3)}
+    for criterion in ("shares", "predictive"):
+        done = mmpca_command("select", path, "--criterion", criterion, "--json", "--jobs", 1)
+        assert done.code == 0, done.err
+        assert len(done.json["labels"]) == 5
 
 
 @pytest.mark.parametrize("numbers", ["4,2", "0-2", "2-500"])

@@ -82,5 +82,5 @@ def test_words_of_texts_raise_no_note(mmpca_command, tmp_path):
     options = ("-q", 2, "-k", 2, "--n-init", 1, *FAST, "--json", "-m", tmp_path / "m")
     done = mmpca_command("fit", tmp_path / "texts.txt", "--text", *options)
     assert not any("'subject'" in note or "'year'" in note for note in done.json["notes"])
-    predicted = mmpca_command("predict", tmp_path / "m", tmp_path / "texts.txt", "--json")
+    predicted = mmpca_command("predict", tmp_path / "m", tmp_path / "texts.txt", "--text", "--json")
     assert predicted.json["notes"] == []

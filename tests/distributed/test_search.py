@@ -7,7 +7,14 @@ from mmpca import MMPCASearch
 from mmpca.selection.grid import SharedRows
 from mmpca.store import Store
 
-GRID = {"n_clusters": (5, 6), "n_topics": (3, 4), "n_init": 1, "n_folds": 2, "random_state": 0}
+GRID = {
+    "criterion": "predictive",
+    "n_clusters": (5, 6),
+    "n_topics": (3, 4),
+    "n_init": 1,
+    "n_folds": 2,
+    "random_state": 0,
+}
 
 
 def assert_same_search(search, other):

@@ -547,7 +547,8 @@ def test_a_careful_sweep_makes_no_move_that_lowers_the_bound(make_problem, monke
     start[:3] = (start[:3] + 1) % 4
     state = problem.build(start)
     monkeypatch.setattr(sweeps.GreedySweep, "_propose", propose_random_moves)
-    sweep = sweeps.GreedySweep(state, LocalRows(state.rows), is_careful=True)
+    sweep = sweeps.GreedySweep(state, LocalRows(state.rows))
+    sweep.is_careful = True
     bound = engine.bound(state)
     for block in np.split(np.random.default_rng(0).permutation(60), 4):
         before, sizes = state.labels.copy(), engine.copy(state).clusters
@@ -569,7 +570,8 @@ def test_a_careful_sweep_makes_the_moves_that_do_gain(make_problem, monkeypatch)
     start = best.labels.copy()
     start[:3] = (start[:3] + 1) % 4  # three rows astray
     state = problem.build(start)
-    sweep = sweeps.GreedySweep(state, LocalRows(state.rows), is_careful=True)
+    sweep = sweeps.GreedySweep(state, LocalRows(state.rows))
+    sweep.is_careful = True
     astray = np.arange(3)
 
     def propose(rows, min_gain, error_factor):

@@ -112,7 +112,6 @@ def test_every_kind_of_input_gives_the_same_fit_and_is_not_modified(X, kind, ref
         np.testing.assert_array_equal(array, old)
 
 
-@pytest.mark.parametrize("name", ["csr_array", "float64", "int32"])
 def of_polars(frame):
     return pytest.importorskip("polars").from_pandas(frame)
 
@@ -154,6 +153,7 @@ def test_an_anndata_object_is_an_error_that_says_what_to_pass(X):
         MMPCA(4, 3).fit(anndata.AnnData(X.astype(np.float32)))
 
 
+@pytest.mark.parametrize("name", ["csr_array", "float64", "int32"])
 def test_square_roots_do_not_modify_the_input(X, name):
     kind = sparse.csr_array(X.astype(np.int32)) if name == "csr_array" else X.astype(name)
     before = content(kind)

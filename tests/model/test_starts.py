@@ -591,3 +591,100 @@ def test_a_real_ctrl_c_ends_all_threads_and_the_process_continues():
     assert done.returncode == 0, done.stderr
     assert done.stdout == "kept a fitted model\n"
     assert "Traceback" not in done.stderr
+
+
+# --- a mixture without topics -----------------------------------------------------------------------------------
+
+
+def short_texts(n_rows=600, n_clusters=15, n_features=400, length=6, seed=0):
+    """Return rows of a few counts in clusters of different sizes, which share some features, and the clusters."""
+    rng = np.random.default_rng(seed)
+    shared, own = rng.dirichlet(np.full(n_features, 0.3)), rng.dirichlet(np.full(n_features, 0.1), n_clusters)
+    profiles = 0.2 * shared + 0.8 * own
+    labels = rng.choice(n_clusters, n_rows, p=(weights := 0.8 ** np.arange(n_clusters)) / weights.sum())
+    X = np.array([rng.multinomial(length, profiles[q]) for q in labels])
+    return X, labels
+
+
+@pytest.mark.parametrize("n_topics", [3, 6, 9])
+def test_topics_of_a_mixture_are_distributions_over_the_features_that_occur(n_topics):
+    X, _ = short_texts(n_clusters=6)
+    rows, n_clusters = as_counts(X), 6
+    beta, labels = starts.mixture_topics(rows, n_topics, n_clusters, np.random.default_rng(0), Monitor())
+    assert beta.shape == (n_topics, X.shape[1])
+    np.testing.assert_allclose(beta.sum(axis=1), 1)
+    np.testing.assert_array_equal(beta.sum(axis=0) > 0, X.sum(axis=0) > 0)
+    if n_topics > n_clusters:
+        assert labels is None
+    else:
+        assert labels.dtype == np.int32
+        assert (np.bincount(labels, minlength=n_clusters) > 0).all()
+
+
+def test_topics_of_a_mixture_are_the_smoothed_profiles_of_its_clusters():
+    X, _ = short_texts(n_clusters=6)
+    beta, labels = starts.mixture_topics(as_counts(X), 6, 6, np.random.default_rng(0), Monitor())
+    sums = np.array([X[labels == q].sum(axis=0) for q in range(6)]) + np.where(X.sum(axis=0) > 0, 0.1, 0)
+    np.testing.assert_allclose(beta, sums / sums.sum(axis=1, keepdims=True))
+
+
+def test_sums_of_huge_counts_can_be_factorized():
+    X = np.full((6, 4), 2**30) + np.arange(24).reshape(6, 4)
+    beta, _ = starts.mixture_topics(as_counts(X), 2, 3, np.random.default_rng(0), Monitor())
+    np.testing.assert_allclose(beta.sum(axis=1), 1)
+
+
+def test_one_cluster_for_each_row_and_identical_rows_are_possible():
+    for X in (np.eye(4, 5, dtype=int) + 1, np.ones((5, 3), dtype=int)):
+        model = MMPCA(len(X), 2, topics="mixture", random_state=0).fit(X)
+        assert sorted(model.labels_) == list(range(len(X)))
+
+
+def test_a_start_from_the_mixture_fills_every_cluster_and_is_drawn_by_its_seed():
+    X, _ = short_texts()
+    start = starts.Start("mixture", 5)
+    drawn = [
+        starts.draw_labels(as_counts(X), np.ones((1, 400)) / 400, start, OPTIONS, None, np.random.default_rng(5))
+        for _ in range(2)
+    ]
+    np.testing.assert_array_equal(*drawn)
+    assert (np.bincount(drawn[0], minlength=4) > 0).all()
+
+
+def test_short_rows_take_their_topics_from_the_mixture_and_gain_by_it():
+    X, truth = short_texts()
+    model, published = (MMPCA(15, 15, topics=topics, random_state=0).fit(X) for topics in ("auto", "lda"))
+    assert model.topics_source_ == "mixture"
+    assert published.topics_source_ == "lda"
+    found, before = (adjusted_rand_score(truth, one.labels_) for one in (model, published))
+    assert found > before + 0.1
+
+
+@pytest.mark.parametrize("noise", [0.2, 0.5])
+def test_rows_that_mix_topics_take_them_from_lda(noise):
+    from mmpca.simulate import paper_design
+
+    X = paper_design(200, noise=noise, random_state=0).X
+    model, published = (MMPCA(6, 4, topics=topics, n_init=2, random_state=0).fit(X) for topics in ("auto", "lda"))
+    assert model.topics_source_ == "lda"
+    np.testing.assert_array_equal(model.labels_, published.labels_)
+    assert model.bound_ == published.bound_
+
+
+def test_the_choice_of_a_source_does_not_depend_on_the_number_of_threads():
+    X, _ = short_texts()
+    one, two = (MMPCA(15, 15, n_jobs=n_jobs, random_state=0).fit(X) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one.components_, two.components_)
+    np.testing.assert_array_equal(one.labels_, two.labels_)
+
+
+@pytest.mark.parametrize("options", [{"dispersion": "polya"}, {"algorithm": "vbem"}])
+def test_some_fits_compare_no_sources(options):
+    X, _ = short_texts(n_rows=80, n_clusters=4)
+    assert MMPCA(4, 4, n_init=1, random_state=0, **options).fit(X).topics_source_ == "lda"
+
+
+def test_an_explicit_number_of_starts_is_made_with_topics_of_the_mixture_too():
+    X, _ = short_texts(n_rows=80, n_clusters=4)
+    model = MMPCA(4, 4, topics="mixture", n_init=3, random_state=0).fit(X)
+    assert [start.kind for start in model.starts_] == ["mixture", "random", "anneal"]

@@ -19,7 +19,7 @@ def data():
 @pytest.fixture(scope="session")
 def options():
     """Return a small grid around the truth."""
-    return {"n_clusters": (2, 3, 4), "n_topics": (2, 3), "random_state": 0}
+    return {"criterion": "predictive", "n_clusters": (2, 3, 4), "n_topics": (2, 3), "random_state": 0}
 
 
 @pytest.fixture(scope="session")

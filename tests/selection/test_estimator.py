@@ -16,8 +16,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from mmpca import MMPCA, MMPCASearch, engine
 from mmpca.errors import CountsError, InterruptedSearchWarning, StoreError, StoreWarning
+from mmpca.selection import CRITERIA
 
-SMALL = {"n_clusters": (2, 3), "n_topics": (2,), "n_init": 1, "random_state": 0}
+SMALL = {"criterion": "predictive", "n_clusters": (2, 3), "n_topics": (2,), "n_init": 1, "random_state": 0}
 
 
 def assert_same_results(search, other):
@@ -85,7 +86,7 @@ def test_the_runner_up_and_the_gap_belong_to_the_second_best_cell(search):
 
 
 def test_icl_chooses_from_the_same_results_and_predicts_counts_only_on_request(data, options, search):
-    plain = MMPCASearch(**options, criterion="icl").fit(data.X)
+    plain = MMPCASearch(**(options | {"criterion": "icl"})).fit(data.X)
     assert search.results_.keys() - plain.results_.keys() == {"held_out", "predictive", "predictive_error"}
     np.testing.assert_array_equal(plain.results_["icl"], search.results_["icl"])
     assert plain.best_score_ == plain.results_["icl"].max()
@@ -95,13 +96,14 @@ def test_icl_chooses_from_the_same_results_and_predicts_counts_only_on_request(d
 
 
 def test_numbers_may_be_skipped(data):
-    search = MMPCASearch((1, 4), (1, 3), n_init=1, n_folds=2, random_state=0).fit(data.X)
+    search = MMPCASearch((1, 4), (1, 3), criterion="predictive", n_init=1, n_folds=2, random_state=0).fit(data.X)
     assert search.results_["n_clusters"].tolist() == [1, 4, 1, 4]
     assert np.isfinite(search.results_["predictive"]).all()
 
 
-def test_a_single_cell_is_a_grid(data):
-    search = MMPCASearch(3, 3, n_init=1, random_state=0).fit(data.X)
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_a_single_combination_can_be_searched(data, criterion):
+    search = MMPCASearch(3, 3, criterion=criterion, n_init=1, random_state=0).fit(data.X)
     assert search.best_params_ == {"n_clusters": 3, "n_topics": 3}
     assert search.runner_up_ is None
     assert search.gap_ == np.inf
@@ -116,7 +118,7 @@ def test_square_roots_are_searched_and_kept_with_the_model(data):
 
 
 def test_resamples_count_how_often_each_cell_wins(data):
-    search = MMPCASearch((2, 3), (3,), n_resamples=2, n_init=1, random_state=0).fit(data.X)
+    search = MMPCASearch((2, 3), (3,), criterion="predictive", n_resamples=2, n_init=1, random_state=0).fit(data.X)
     assert search.results_["wins"].sum() == pytest.approx(1.0)
     assert search.results_["wins"].argmax() == search.results_["predictive"].argmax()
 
@@ -238,7 +240,7 @@ def test_a_second_run_takes_everything_from_the_store(data, options, search, tmp
 
 
 def test_a_larger_grid_resumes_from_the_same_store(data, options, search, tmp_path):
-    MMPCASearch((2, 3), (3,), random_state=0, store=tmp_path).fit(data.X)
+    MMPCASearch((2, 3), (3,), criterion="predictive", random_state=0, store=tmp_path).fit(data.X)
     assert_same_results(MMPCASearch(**options, store=tmp_path).fit(data.X), search)
 
 

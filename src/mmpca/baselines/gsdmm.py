@@ -102,9 +102,10 @@ class GSDMM(MixtureClusterer):
     def _fit(self, rows: Counts, rng: np.random.RandomState) -> None:
         self._is_present = rows.column_totals() > 0
         self._priors = (float(self.profile_prior), float(self.weight_prior))
-        run = {"priors": self._priors, "n_passes": self.n_iter}
-        seeds = child_seeds(rng, self.n_init)
-        chains = (run_chain(rows, self.n_clusters, np.random.RandomState(seed), **run) for seed in seeds)
+        starts = (np.random.RandomState(seed) for seed in child_seeds(rng, self.n_init))
+        chains = (
+            run_chain(rows, self.n_clusters, start, priors=self._priors, n_passes=self.n_iter) for start in starts
+        )
         best = max(chains, key=lambda chain: chain.history[-1])
 
         used, self.labels_ = np.unique(best.labels, return_inverse=True)

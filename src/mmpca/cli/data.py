@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mmpca.cli import console, options
-from mmpca.cli.inputs import read_data
+from mmpca.cli.inputs import counted, read_data
 from mmpca.cli.options import ReadOptions, TextOptions
 from mmpca.cli.tables import write_table
 
@@ -124,7 +124,7 @@ def convert(
         sizes = {"rows": n_rows, "features": n_features}
         console.print_json(sizes | {"output": output, "notes": data.table.notes})
     else:
-        console.line(f"{n_rows:,} rows x {n_features:,} features written to {output}")
+        console.line(f"{counted(n_rows, 'row')} x {counted(n_features, 'feature')} written to {output}")
 
 
 def simulate(
@@ -178,7 +178,8 @@ def simulate(
         sizes = {"rows": data.X.shape[0], "features": data.X.shape[1], "seed": seed}
         console.print_json(sizes | {"output": output, "labels": labels})
     else:
-        console.line(f"{data.X.shape[0]:,} rows x {data.X.shape[1]:,} features written to {output}")
+        n_rows, n_features = data.X.shape
+        console.line(f"{counted(n_rows, 'row')} x {counted(n_features, 'feature')} written to {output}")
         console.written({"true clusters": labels})
 
 

@@ -15,6 +15,7 @@ from mmpca.cli import INTERRUPTED, console, options
 from mmpca.cli.inputs import (
     check_no_empty_rows,
     check_no_text_options,
+    counted,
     drop_empty_rows,
     load_data,
     load_files,
@@ -143,7 +144,7 @@ def _load(
         if not drop_empty:
             check_no_empty_rows(paths, loaded)
         if loaded.n_dropped:
-            loaded.notes.append(f"{loaded.n_dropped:,} rows without counts were dropped and have no label.")
+            loaded.notes.append(f"{counted(loaded.n_dropped, 'row')} without counts dropped, without a label.")
         yield loaded, None, suspicions(loaded, **sizes)
 
 

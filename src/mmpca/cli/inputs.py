@@ -469,8 +469,8 @@ def check_no_empty_rows(paths: Sequence[Path], loaded: Loaded) -> None:
         return
     first, *others = loaded.empty
     n_others = sum(other.n_empty for other in others)
-    elsewhere = f", as do {n_others:,} rows in other files" if others else ""
+    elsewhere = f"; so {_have(n_others)} {counted(n_others, 'row')} in other files" if others else ""
     raise CountsError(
-        f"{paths[first.block]}: {first.n_empty:,} of {first.n_read:,} rows have no counts, first "
-        f"{first.name!r}{elsewhere}. Such rows cannot be clustered; drop them with --drop-empty."
+        f"{paths[first.block]}: {first.n_empty:,} of {counted(first.n_read, 'row')} {_have(first.n_empty)} no counts, "
+        f"first {first.name!r}{elsewhere}. Such rows cannot be clustered; drop them with --drop-empty."
     )

@@ -25,11 +25,11 @@ CountFormat = StrEnum(
     "CountFormat", ["mtx", "npz", "table", "triples", "parquet", "xlsx", "uci", "h5ad", "biom", "10x"]
 )
 TextUnit = StrEnum("TextUnit", ["line", "paragraph", "file"])
-StartMethod = StrEnum("StartMethod", ["auto", "random", "kmeans", "anneal"])
+StartMethod = StrEnum("StartMethod", ["auto", "random", "kmeans", "anneal", "mixture"])
 Algorithm = StrEnum("Algorithm", ["greedy", "exact", "cvem", "vbem"])
 Stabilization = StrEnum("Stabilization", ["none", "sqrt"])
 Dispersion = StrEnum("Dispersion", ["multinomial", "shares", "polya", "auto"])
-SelectionCriterion = StrEnum("SelectionCriterion", ["predictive", "icl"])
+SelectionCriterion = StrEnum("SelectionCriterion", ["shares", "predictive", "icl"])
 ExperimentName = StrEnum(
     "ExperimentName", {"intro": "intro", "noise": "noise", "selection": "selection", "sample_size": "sample-size",
                        "runtime": "runtime", "reports": "reports"},

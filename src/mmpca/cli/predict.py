@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mmpca.cli import console, options
-from mmpca.cli.inputs import load_data, load_files, read_for_model, suspicions
+from mmpca.cli.inputs import counted, load_data, load_files, read_for_model, suspicions
 from mmpca.cli.options import ReadOptions
 from mmpca.cli.tables import columns_table, records, write_table
 
@@ -66,7 +66,8 @@ def predict(
     if every is not None:
         table |= {f"cluster_{q}": column.round(6).tolist() for q, column in enumerate(every.T)}
     if n_empty:
-        notes.append(f"{n_empty:,} rows have no counts of known features; they were assigned to the largest cluster.")
+        empty = counted(n_empty, "row")
+        notes.append(f"{empty} without counts of known features assigned to the largest cluster.")
     console.notes(notes)
     if labels is not None:
         write_table(labels, table, safe=safe_csv)

@@ -29,7 +29,7 @@ def select(
             "-q",
             parser=options.integer_list,
             help="Numbers of clusters to try: 2-8, or 2,4,8.",
-            show_default=f"2-{options.DEFAULT_CLUSTERS}",
+            show_default="from 1 upward, as many as it takes",
         ),
     ] = None,
     topics: Annotated[
@@ -39,33 +39,39 @@ def select(
             "-k",
             parser=options.integer_list,
             help="Numbers of topics to try: 2-5, or 2,4,8.",
-            show_default=f"2-{options.DEFAULT_TOPICS}",
+            show_default="from 1 upward, as many as it takes",
         ),
     ] = None,
     criterion: Annotated[
-        SelectionCriterion, typer.Option("--criterion", help="Criterion to maximize.")
-    ] = SelectionCriterion.predictive,
+        SelectionCriterion,
+        typer.Option("--criterion", help="shares allows for rows of a cluster to differ; the others fit a whole grid."),
+    ] = SelectionCriterion.shares,
     store: Annotated[
         Path | None, typer.Option("--store", help="Folder for finished cells; the same command resumes from it.")
     ] = None,
     resamples: Annotated[
-        int,
-        typer.Option("--resamples", min=0, help="Repeat on this many subsets of the rows."),
-    ] = 0,
+        int | None,
+        typer.Option(
+            "--resamples",
+            min=0,
+            help="Look for the same clusters in this many subsets of the rows.",
+            show_default="5; 0 for a grid",
+        ),
+    ] = None,
     results: Annotated[
         Path | None,
-        options.table_option("--results", help=f"Write all cells of the grid to this table: {options.TABLES}"),
+        options.table_option("--results", help=f"Write all numbers that were compared to this table: {options.TABLES}"),
     ] = None,
     output: ResultOptions = ResultOptions(),
     fitting: FitOptions = FitOptions(),
     read: ReadOptions = ReadOptions(),
     text: TextOptions = TextOptions(),
 ) -> None:
-    """Choose the numbers of clusters and topics on a grid, and write the best model.
+    """Choose the numbers of clusters and topics, and write the best model.
 
     For example:
 
-      mmpca select counts.mtx --clusters 2-8 --topics 2-5 --store grid --model best.mmpca
+      mmpca select counts.mtx --model best.mmpca
 
       mmpca select reports/ -q 2,4,6,8 -k 2-4 --stop-words english --min-rows 2 --results cells.csv
     """
@@ -77,13 +83,12 @@ def select(
     notes = data.table.notes
     suspected = suspicions(data, n_clusters=2, n_topics=2)
     console.notes(suspected)  # now: the search may take hours
-    most = options.default_sizes(None, None, data.X.shape)
     search = MMPCASearch(
-        n_clusters=clusters or tuple(range(2, most[0] + 1)) or (1,),
-        n_topics=topics or tuple(range(2, most[1] + 1)) or (1,),
+        n_clusters=clusters or "auto",
+        n_topics=topics or "auto",
         criterion=criterion.value,
         store=store,
-        n_resamples=resamples,
+        n_resamples="auto" if resamples is None else resamples,
         **fitting.parameters(),
     )
     try:
@@ -110,6 +115,7 @@ def select(
             "reason": search.reason_,
             "runner_up": search.runner_up_,
             "gap": None if search.runner_up_ is None else search.gap_,
+            **_evidence(search),
             "cells": records(cells),
             "model": output.model,
             "labels": output.labels or records(labels),
@@ -125,8 +131,21 @@ def select(
         raise typer.Exit(INTERRUPTED)
 
 
+def _evidence(search: MMPCASearch) -> dict[str, Any]:
+    """Return what the criterion "shares" adds to the JSON document."""
+    if search.criterion != "shares":
+        return {}
+    choice = search.choice_
+    return {
+        "plateau": list(choice.plateau),
+        "is_determined": choice.is_determined,
+        "topics": records({name: column.tolist() for name, column in search.topic_results_.items()}),
+        "hierarchy": search.best_estimator_.merge_path().linkage[:, :2].astype(int).tolist(),
+    }
+
+
 def _show(search: MMPCASearch) -> None:
-    """Print how far each cell is behind the best one, and the choice in words."""
+    """Print how far each cell is behind the best one, the choice in words, and how the clusters merge."""
     import numpy as np
 
     from mmpca.plots.selection import loss_text, shortfall
@@ -135,11 +154,46 @@ def _show(search: MMPCASearch) -> None:
     _, n_clusters, n_topics, behind = shortfall(search.results_, search.criterion)
     cells = dict(zip(zip(n_clusters.tolist(), n_topics.tolist(), strict=True), behind.tolist(), strict=True))
     columns = np.unique(n_clusters).tolist()
-    name = "ICL" if search.criterion == "icl" else "Predictive likelihood"
-    out.print(f"{name}: nats (natural log units) below the best cell; clusters across, topics down")
+    if search.criterion == "shares":
+        _show_topics(search)
+    out.print(f"{_TITLES[search.criterion]}: nats (natural log units) below the best; clusters across, topics down")
     table = console_table(right=["", *map(str, columns)])
     for k in np.unique(n_topics).tolist():
         losses = [loss_text(cells.get((q, k), np.nan)) for q in columns]
         table.add_row(str(k), *(Text(loss, "bold green" if loss == "best" else "") for loss in losses))
     out.print(table)
     out.print(search.reason_, highlight=False, soft_wrap=not out.is_terminal)
+    if len(search.best_estimator_.weights_) > 2:
+        out.print(_merges(search), highlight=False, soft_wrap=not out.is_terminal)
+
+
+_TITLES = {"shares": "BIC of row shares", "predictive": "Predictive likelihood", "icl": "ICL"}
+
+
+def _show_topics(search: MMPCASearch) -> None:
+    """Print how well each number of topics predicts held-out features."""
+    from mmpca.plots.selection import loss_text
+
+    results = search.topic_results_
+    if len(results["n_topics"]) == 1:
+        return
+    console.out().print("Held-out features: nats below the best and standard error; topics across")
+    table = console_table(right=["", *map(str, results["n_topics"].tolist())])
+    table.add_row("loss", *(loss_text(loss) for loss in results["loss"].tolist()))
+    table.add_row("error", *(f"{error:,.0f}" for error in results["error"].tolist()))
+    console.out().print(table)
+
+
+def _merges(search: MMPCASearch) -> str:
+    """Return in which order the clusters of the best model merge."""
+    linkage = search.best_estimator_.merge_path().linkage
+    members = [[q] for q in range(len(linkage) + 1)]
+    steps = []
+    for left, right in linkage[:, :2].astype(int).tolist():
+        steps.append(f"{_joined(members[left])} with {_joined(members[right])}")
+        members.append(sorted(members[left] + members[right]))
+    return f"Merged step by step, most similar first: {'; '.join(steps[:-1])}."
+
+
+def _joined(clusters: list[int]) -> str:
+    return "+".join(map(str, clusters))

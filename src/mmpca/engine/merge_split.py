@@ -13,7 +13,7 @@ from mmpca.backend import LocalRows, RowBackend, group_sums
 from mmpca.counts import Counts
 from mmpca.engine.bound import Array, merge_loss, responsibilities, size_terms
 from mmpca.engine.state import State, bound, build, from_sums, pooled_value, relabel, topic_weights
-from mmpca.engine.sweep import SearchOptions, assign, climb
+from mmpca.engine.sweep import GreedySweep, SearchOptions, assign, climb
 from mmpca.monitor import History
 
 LEAST_SPLITS, SPLIT_SHARE = 3, 0.1  # clusters split on trial at a time: those with the largest second-order gain
@@ -261,9 +261,9 @@ def climb_halves(
     part = _two_clusters(rows, is_second, own, alpha, own_gamma)
     # The bound of the part has terms n_q log(n_q / n), exactly what a split adds to the bound of all rows.
     whole, rng = pooled_value(part, [0, 1]), np.random.default_rng(0)
-    gains = [bound(part) - whole]
+    gains, sweep = [bound(part) - whole], GreedySweep(part, LocalRows(rows))
     for n_left in range(SPLIT_EPOCHS, 0, -1):
-        run = climb(part, SearchOptions(2, alpha, max_epochs=1, tol=tol), rng=rng)
+        run = climb(part, SearchOptions(2, alpha, max_epochs=1, tol=tol), rng=rng, sweep=sweep)
         if run.interrupted:  # Ctrl-C means the whole search
             raise KeyboardInterrupt
         gains.append(run.bounds[-1] - whole)

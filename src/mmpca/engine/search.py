@@ -7,7 +7,7 @@ import numpy as np
 from mmpca.backend import LocalRows, RowBackend
 from mmpca.engine.merge_split import MergeSplit
 from mmpca.engine.state import State, bound, relabel
-from mmpca.engine.sweep import SearchOptions, climb
+from mmpca.engine.sweep import GreedySweep, SearchOptions, climb
 from mmpca.monitor import History
 
 # Clusters are merged and split as soon as an epoch moves at most this share of the rows: there is no point in polishing
@@ -51,7 +51,8 @@ def search(
     try:
         if options.algorithm != "greedy":
             return climb(state, options, rng=rng, backend=backend, history=history)
-        climb(state, first, rng=rng, backend=backend, history=history)
+        sweep = GreedySweep(state, backend, options.verify_factor)
+        climb(state, first, rng=rng, backend=backend, history=history, sweep=sweep)
         merge_split = MergeSplit(state, tol=options.tol, backend=backend, history=history)
         while not history.interrupted and history.n_epochs < options.max_epochs:
             has_changed = merge_split.improve()
@@ -60,9 +61,11 @@ def search(
                 break
             if history.n_moves and history.n_moves[-1] <= options.few_moves and not has_changed:
                 break
+            if has_changed:
+                sweep.forget_bounds()
             n_before = history.n_epochs
             rest = (first if has_changed else options)._replace(max_epochs=options.max_epochs - n_before)
-            climb(state, rest, rng=rng, backend=backend, history=history)
+            climb(state, rest, rng=rng, backend=backend, history=history, sweep=sweep)
             if history.n_epochs == n_before:  # no gain could be trusted
                 break
     except KeyboardInterrupt:

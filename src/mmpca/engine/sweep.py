@@ -131,10 +131,8 @@ class GreedySweep:
     start of each block, and its moves are kept only if they raise the bound, recomputed over the clusters they touch.
     """
 
-    def __init__(
-        self, state: State, backend: RowBackend, factor: float | None = None, *, is_careful: bool = False
-    ) -> None:
-        self.state, self.backend, self.is_careful = state, backend, is_careful
+    def __init__(self, state: State, backend: RowBackend, factor: float | None = None) -> None:
+        self.state, self.backend, self.is_careful = state, backend, False
         self.verify_factor = verify_factor(state) if factor is None else factor
         self.gain_bounds = GainBounds(state, backend)
         self._topics = backend.broadcast(state.topics)
@@ -193,6 +191,10 @@ class GreedySweep:
     def end_epoch(self) -> None:
         """Bring the gain bounds up to date with the clusters."""
         self.gain_bounds.end_epoch(self.state)
+
+    def forget_bounds(self) -> None:
+        """Visit all rows again, the hard ones last: clusters have been merged and split."""
+        self.gain_bounds.upper[:] = np.inf
 
     def undo_epoch(self) -> bool:
         """Be careful from now on; return False if the sweep already was."""
@@ -326,6 +328,7 @@ def climb(
     rng: np.random.Generator,
     backend: RowBackend | None = None,
     history: History | None = None,
+    sweep: Sweep | None = None,
 ) -> History:
     """Climb from the partition to one that no single move improves, in place.
 
@@ -343,6 +346,8 @@ def climb(
         The rows, if the state does not hold them, and the threads; only "greedy" can use rows on workers.
     history : History, optional
         Epochs are added to it.
+    sweep : Sweep, optional
+        That of an earlier climb of this state, with what it knows about the rows.
 
     Returns
     -------
@@ -354,7 +359,7 @@ def climb(
     current, n_before = max([bound(state), *history.bounds[-1:]]), history.n_epochs  # rounding
     if not history.bounds:
         history.bounds.append(current)
-    sweep = _sweep(state, options, backend, is_careful=history.n_undone > 0)
+    sweep = _sweep(state, options, backend) if sweep is None else sweep
     size = block_size(n_rows, options.algorithm)
     history.converged = False
     while not history.interrupted and history.n_epochs - n_before < options.max_epochs:
@@ -403,12 +408,12 @@ def _visit_all(state: State, sweep: Sweep, order: Rows, size: int, min_gain: flo
             refresh(state, q)
 
 
-def _sweep(state: State, options: SearchOptions, backend: RowBackend, *, is_careful: bool) -> Sweep:
+def _sweep(state: State, options: SearchOptions, backend: RowBackend) -> Sweep:
     if options.algorithm == "exact":
         return ExactSweep(state)
     if options.algorithm == "cvem":
         return CvemSweep(state, backend.threads)
-    return GreedySweep(state, backend, options.verify_factor, is_careful=is_careful)
+    return GreedySweep(state, backend, options.verify_factor)
 
 
 def block_size(n_rows: int, algorithm: str) -> int:

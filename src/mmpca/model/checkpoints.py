@@ -46,12 +46,15 @@ class Checkpoint:
     ----------
     beta : array of shape (K, V) or None
     labels : array of int32, shape (N,), or None
+    source : str or None
+        Of the topics, as in `MMPCA.topics_source_`.
     """
 
     def __init__(self, path: str | os.PathLike[str], identity: Mapping[str, Any]) -> None:
         self.path, self.identity = Path(path), dict(identity)
         self.beta: Array | None = None
         self.labels: Labels | None = None
+        self.source: str | None = None
         self._read()
 
     @classmethod
@@ -70,7 +73,7 @@ class Checkpoint:
         try:
             arrays = read_arrays(self.path)
             schema, found = int(arrays.get("schema", 1)), dict(json.loads(str(arrays["identity"])))
-            beta, labels = arrays["beta"], arrays["labels"]
+            beta, labels, source = arrays["beta"], arrays["labels"], str(arrays.get("source", "lda"))
         except FileNotFoundError:
             check_folder(self.path)  # now rather than after hours of work
             return
@@ -91,7 +94,7 @@ class Checkpoint:
                 path=self.path,
             )
         self._check_identity(found)
-        self.beta, self.labels = beta, labels if labels.size else None
+        self.beta, self.labels, self.source = beta, labels if labels.size else None, source
 
     def _check_identity(self, found: Mapping[str, Any]) -> None:
         name = first_difference(found, self.identity)
@@ -128,9 +131,9 @@ class Checkpoint:
             f"The checkpoint {self.path} is damaged: its {wrong}. Remove it, or choose another path.", path=self.path
         )
 
-    def save_topics(self, beta: Array) -> None:
-        """Save the topics."""
-        self.beta = beta
+    def save_topics(self, beta: Array, source: str) -> None:
+        """Save the topics and their source."""
+        self.beta, self.source = beta, source
         self._write(np.empty(0, dtype=np.int32))
 
     def save_labels(self, labels: Labels) -> None:
@@ -139,7 +142,8 @@ class Checkpoint:
 
     def _write(self, labels: Labels) -> None:
         identity = json.dumps(self.identity)
-        write_arrays(self.path, {"schema": SCHEMA, "identity": identity, "beta": self.beta, "labels": labels})
+        found = {"beta": self.beta, "labels": labels, "source": self.source}
+        write_arrays(self.path, {"schema": SCHEMA, "identity": identity, **found})
 
 
 # --- identity ---------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
@@ -28,7 +29,7 @@ from mmpca.backend import (
 )
 from mmpca.counts import Counts, Units, as_counts, check_unmasked, in_memory, in_units, transposition_hint
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning, warn
-from mmpca.model import explanation, files, prediction
+from mmpca.model import explanation, files, intervals, prediction
 from mmpca.model.checkpoints import Checkpoint
 from mmpca.model.dispersion import (
     LARGE_INDEX,
@@ -47,10 +48,20 @@ from mmpca.model.dispersion import (
 from mmpca.model.inspection import warn_of_misread_columns
 from mmpca.model.results import ResultTables
 from mmpca.model.rules import SUM_TOLERANCE, check_fit_parameters
-from mmpca.model.starts import SAMPLED_ROWS, Outcome, Start, StartReport, best_of, plan_starts, search_from_starts
+from mmpca.model.starts import (
+    SAMPLED_ROWS,
+    Labels,
+    Outcome,
+    Start,
+    StartReport,
+    best_of,
+    mixture_topics,
+    plan_starts,
+    search_from_starts,
+)
 from mmpca.model.temperature import Temperature, n_sampled
-from mmpca.monitor import Callback, Monitor, logger
-from mmpca.topics import fit_lda, topic_shares
+from mmpca.monitor import Callback, Monitor, Progress, logger
+from mmpca.topics import CountSplit, fit_lda, new_feature_scores, split_counts, topic_shares
 
 Array = NDArray[np.float64]
 
@@ -58,6 +69,8 @@ MAX_ROUNDS = 3  # of variance factors and clusters
 # "auto" compares these on a sample of the rows, from a few starts on each half of the features.
 CANDIDATES: tuple[tuple[str, str | None], ...] = (("polya", None), ("multinomial", "sqrt"), ("multinomial", None))
 COMPARED_ROWS, COMPARED_STARTS = 2000, 3
+# Sources of topics are compared on a sample of at least as many rows, and this many for each cluster.
+ROWS_PER_CLUSTER = 20
 CONCENTRATION_ROWS = 1000  # from which the concentration of topic shares is estimated
 # Attributes that not every fit has.
 OPTIONAL_ATTRIBUTES = (
@@ -82,6 +95,7 @@ class _Found(NamedTuple):
 
     best: Outcome
     outcomes: list[Outcome]
+    source: str  # of the topics
     rows: RowBackend  # in the units of the fit
     dispersion: str
     stabilize: str | None = None
@@ -102,14 +116,18 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         Number of clusters (Q in the paper).
     n_topics : int, default=5
         Number of topics (K in the paper).
-    topics : {"lda", "random"} or array of shape (n_topics, n_features), default="lda"
-        Topics used by the search (beta in the paper): learned from the rows by latent Dirichlet allocation, drawn at
-        random, or given. Rows of an array must sum to one.
+    topics : {"auto", "lda", "mixture", "random"} or array of shape (n_topics, n_features), default="auto"
+        Topics used by the search (beta in the paper): learned from the rows by latent Dirichlet allocation ("lda", as
+        published); from the clusters of a mixture without topics ("mixture"), which often suits short texts and
+        clusters of very different sizes; whichever of these two yields clusters that better predict held-out features
+        ("auto", see docs/topics.md; always "lda" with "polya" and "vbem"); drawn at random; or given. Rows of an array
+        must sum to one.
     topic_prior : float, default=1.0
         Symmetric Dirichlet prior of the topic shares of clusters (alpha in the paper).
-    start : {"auto", "random", "kmeans", "anneal"} or array of shape (n_samples,), default="auto"
+    start : {"auto", "random", "kmeans", "anneal", "mixture"} or array of shape (n_samples,), default="auto"
         Labels from which the search starts: a balanced random partition, k-means on the rows in topic space, annealed
-        soft assignments, all of these in turn ("auto"; k-means alone for large data), or given labels.
+        soft assignments, all of these in turn ("auto"; k-means alone for large data), the clusters of a mixture without
+        topics (which also come first in "auto" if the topics are theirs), or given labels.
     n_init : int or "auto", default="auto"
         Number of starts; the result with the best bound is kept. "auto" makes at most 10 starts for up to 2,000 rows,
         6 for up to 20,000 and 3 for more, and stops when 3, 2 or 1 of them in a row do not improve the bound. With
@@ -206,6 +224,8 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         With "shares" and "polya", the concentration c of the rows' topic shares, which are Dirichlet(c theta_q) in
         cluster q: the larger, the more alike the rows, infinite if their shares do not vary. It is common to all
         clusters. Predictions use it, the search does not.
+    topics_source_ : {"lda", "mixture", "random", "given"}
+        Where the topics of the search come from.
     temperature_ : float
         What log-odds are divided by, at least 1 if it was estimated. The estimate is made when probabilities are first
         asked for, or when the model is saved; it can take longer than the fit of a small data set.
@@ -258,6 +278,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     variance_factors_: Array
     mean_profile_: Array
     concentration_: float
+    topics_source_: str
     topic_prior_: float
     stabilize_: str | None
     _mean_length: float
@@ -268,7 +289,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         n_clusters: int = 8,
         n_topics: int = 5,
         *,
-        topics: str | ArrayLike = "lda",
+        topics: str | ArrayLike = "auto",
         topic_prior: float = 1.0,
         start: str | ArrayLike = "auto",
         n_init: int | str = "auto",
@@ -389,7 +410,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             sums = counts if rows is backend else rows.map_reduce(group_sums, every, best.labels, shared=(len(counts),))
             # Predictions: topics that the search has learned are smoothed for new rows.
             smoothing = 0.0
-            if (isinstance(self.topics, str) and self.topics == "lda") or self.algorithm == "vbem":
+            if found.source in ("lda", "mixture") or self.algorithm == "vbem":
                 some = np.linspace(0, backend.n_rows - 1, min(backend.n_rows, prediction.SMOOTHING_ROWS)).astype(int)
                 fitted = (best.labels[some], best.beta, best.gamma / best.gamma.sum(axis=1, keepdims=True), sums)
                 smoothing = prediction.choose_smoothing(rows.take(some), *fitted)
@@ -411,7 +432,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         self.cluster_row_counts_ = n_rows.astype(np.int32)
         self.cluster_topics_, self.smoothing_ = best.gamma / best.gamma.sum(axis=1, keepdims=True), smoothing
         self.overdispersion_, self.cluster_overdispersion_ = dispersion
-        self.dispersion_, self.stabilize_ = found.dispersion, found.stabilize
+        self.dispersion_, self.stabilize_, self.topics_source_ = found.dispersion, found.stabilize, found.source
         if found.bursts is not None:
             self.variance_factors_, self.mean_profile_ = found.bursts
         if concentration is not None:
@@ -479,7 +500,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         for number in range(MAX_ROUNDS):
             factors = burstiness(backend, labels, n_clusters) if bursts is None else bursts
             rows = backend.with_counts(in_units, factors.units)
-            search = self._search(rows, run, saved if number == 0 else None)
+            search = self._search(rows, run, saved if number == 0 else None, can_compare=False)
             run.monitor.checkpoint = None  # only the first search is saved
             if found is not None and run.monitor.is_stopped:
                 break
@@ -490,8 +511,13 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         assert found is not None
         return found._replace(is_complete=not run.monitor.is_stopped)
 
-    def _search(self, rows: RowBackend, run: _Run, saved: Checkpoint | None = None) -> tuple[Outcome, list[Outcome]]:
-        """Learn topics, then find the labels that maximize the bound under them; return the best search and all."""
+    def _search(
+        self, rows: RowBackend, run: _Run, saved: Checkpoint | None = None, *, can_compare: bool = True
+    ) -> tuple[Outcome, list[Outcome], str]:
+        """Learn topics, then find the labels that maximize the bound under them.
+
+        Return the best search, all searches and the source of the topics, which "auto" chooses if it can be compared.
+        """
         shape, sizes = (rows.n_rows, rows.n_features), {"n_clusters": self.n_clusters, "n_topics": self.n_topics}
         starts, patience = plan_starts(self.start, self.n_init, **sizes, shape=shape, seed=run.search_seed)
         options = engine.SearchOptions(
@@ -502,10 +528,15 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             tol=float(self.tol),
             patience=patience,
         )
-        # Topics: beta, from an LDA of the rows or from an interrupted fit.
-        beta = self._learn_topics(rows, np.random.default_rng(run.topics_seed), run.n_threads, run.monitor, saved)
+        # Topics: beta, learned from the rows, given, or from an interrupted fit.
+        source = self._topics_source(rows, run, saved, can_compare=can_compare)
+        beta, labels = self._learn_topics(rows, source, run, saved)
         if saved is not None and saved.labels is not None:
             starts = [Start("checkpoint", starts[0].seed, saved.labels)]
+        elif labels is not None and isinstance(self.start, str) and self.start in ("auto", "mixture"):
+            # Under their own topics, these labels are nearly a maximum that other starts reach as well.
+            others = [] if isinstance(self.n_init, str) else starts[1:]
+            starts = [Start("mixture", starts[0].seed, labels), *others]
         # Search: labels that maximize the bound under these topics, from all starts.
         outcomes = search_from_starts(
             rows,
@@ -518,7 +549,47 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             sample_size=run.sample_size,
         )
         # Bounds of starts on a sample are not comparable with the bound of all rows, which comes last.
-        return best_of([outcome for outcome in outcomes if len(outcome.labels) == rows.n_rows]), outcomes
+        return best_of([outcome for outcome in outcomes if len(outcome.labels) == rows.n_rows]), outcomes, source
+
+    def _topics_source(self, rows: RowBackend, run: _Run, saved: Checkpoint | None, *, can_compare: bool) -> str:
+        """Return where the topics of the search come from; "auto" compares two sources on a sample of the rows.
+
+        Topics of LDA are kept unless those of the mixture lead by more than the standard error of the difference.
+        """
+        if not isinstance(self.topics, str):
+            return "given"
+        if self.topics != "auto":
+            return self.topics
+        if saved is not None and saved.source is not None:
+            return saved.source
+        if not can_compare or self.algorithm == "vbem" or min(self.n_clusters, self.n_topics) == 1:
+            return "lda"
+        run.monitor.begin("topics", "topics: comparing two sources")
+        rng = np.random.default_rng([*run.topics_seed.generate_state(2), 1])
+        n_compared = max(COMPARED_ROWS, ROWS_PER_CLUSTER * self.n_clusters)
+        sample = rows.take(np.sort(rng.permutation(rows.n_rows)[:n_compared]))
+        split = split_counts(sample, rng)
+        filled = np.flatnonzero(np.diff(split.kept.indptr))
+        split = CountSplit(split.kept.take(filled), split.held_out.take(filled))
+        if len(filled) <= max(self.n_clusters, self.n_topics):
+            return "lda"
+
+        def pass_on(_: Progress) -> bool:
+            """Report no stages of the searches on the sample, but obey a request to stop."""
+            run.monitor.step(0)
+            return run.monitor.is_stopped
+
+        own: dict[str, Any] = {name: getattr(self, name) for name in ("topic_prior", "max_epochs", "tol")}
+        inner, scores = run._replace(monitor=Monitor(pass_on)), []
+        for source in ("lda", "mixture"):
+            model = MMPCA(self.n_clusters, self.n_topics, topics=source, n_init=1, **own)
+            found, *_ = model._search(LocalRows(split.kept, run.threads), inner)
+            if inner.monitor.is_stopped:
+                run.monitor.stop()
+                return "lda"
+            scores.append(new_feature_scores(split, found.labels, self.n_clusters))
+        lead = scores[1] - scores[0]  # of each row
+        return "mixture" if lead.sum() > np.sqrt(len(lead)) * lead.std() else "lda"
 
     def _most_reproducible(self, backend: RowBackend, run: _Run) -> tuple[str, str | None]:
         """Return the dispersion and stabilization whose clusters agree best between two halves of the features."""
@@ -543,7 +614,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     def _labels_of_half(self, half: Counts, run: _Run, dispersion: str, stabilize: str | None) -> NDArray[np.int32]:
         """Return the labels of rows with half of the features, found from a few starts."""
         own: dict[str, Any] = {name: getattr(self, name) for name in ("topic_prior", "max_epochs", "tol")}
-        own |= {"dispersion": dispersion, "stabilize": stabilize, "n_init": COMPARED_STARTS}
+        own |= {"dispersion": dispersion, "stabilize": stabilize, "n_init": COMPARED_STARTS, "topics": "lda"}
         model = MMPCA(self.n_clusters, min(self.n_topics, half.n_features), **own)
         return model._search_in_units(LocalRows(half, run.threads), run, None, None).best.labels
 
@@ -571,30 +642,33 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         return overdispersion(backend, labels, topics=profiles, cluster_topics=every, factors=found.bursts.factors)
 
     def _learn_topics(
-        self,
-        backend: RowBackend,
-        rng: np.random.Generator,
-        n_threads: int,
-        monitor: Monitor,
-        saved: Checkpoint | None,
-    ) -> Array:
-        """Return the topics that the search uses, (K, V): those of a checkpoint, or new ones, which are saved there."""
+        self, backend: RowBackend, source: str, run: _Run, saved: Checkpoint | None
+    ) -> tuple[Array, Labels | None]:
+        """Return the topics that the search uses, (K, V), and labels that come with them, (N,), or None.
+
+        Topics are those of a checkpoint, or new ones, which are saved there.
+        """
         if saved is not None and saved.beta is not None:
-            return saved.beta
-        if isinstance(self.topics, str) and self.topics == "lda":
-            beta = fit_lda(backend, self.n_topics, rng=rng, n_threads=n_threads, monitor=monitor).beta
+            return saved.beta, None
+        labels, rng, every = None, np.random.default_rng(run.topics_seed), np.arange(backend.n_rows)
+        if source == "lda":
+            beta = fit_lda(backend, self.n_topics, rng=rng, n_threads=run.n_threads, monitor=run.monitor).beta
+        elif source == "mixture":
+            run.monitor.begin("topics", "topics: clustering without topics")
+            some = np.sort(rng.permutation(every)[:SAMPLED_ROWS])
+            beta, labels = backend.apply(mixture_topics, some, self.n_topics, self.n_clusters, rng, run.monitor)
         else:
-            totals = backend.map_reduce(column_totals, np.arange(backend.n_rows))  # (V,)
-            if isinstance(self.topics, str):  # "random"
+            totals = backend.map_reduce(column_totals, every)  # (V,)
+            if source == "random":
                 beta = np.zeros((self.n_topics, backend.n_features))
                 beta[:, totals > 0] = rng.dirichlet(np.ones((totals > 0).sum()), self.n_topics)
             else:
                 beta = check_topics(self.topics, self.n_topics, totals)
-        if monitor.is_stopped:  # a later fit must not resume from unfinished topics
-            monitor.checkpoint = None
+        if run.monitor.is_stopped:  # a later fit must not resume from unfinished topics
+            run.monitor.checkpoint = None
         elif saved is not None:
-            saved.save_topics(beta)
-        return beta
+            saved.save_topics(beta, source)
+        return beta, labels if labels is not None and len(labels) == backend.n_rows else None
 
     def _refit(self, best: Outcome, counts: Array, threads: Threads, monitor: Monitor) -> dict[str, Any]:
         """Return the attributes of the last step of the paper; none unless `refit_topics` asks for it."""
@@ -823,6 +897,43 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         sizes = np.bincount(self.labels_, minlength=len(self.weights_))
         state = engine.from_sums(self.unit_counts, sizes, beta=self.components_, alpha=self.topic_prior_)
         return engine.merge_path(state)
+
+    def theta_interval(
+        self, level: float = 0.95, *, random_state: int | np.random.RandomState | None = 0
+    ) -> tuple[Array, Array]:
+        """Return intervals for the topic shares of clusters, by two dozen refits to simulated rows.
+
+        The shares depend on topics that are estimated as well, so their error is mostly bias. Intervals are centered at
+        shares corrected for it, and allow for a remaining bias as large as the correction; they need not contain
+        `cluster_topics_`. They tend to be wider than `level` asks for, and hold as far as the model does.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            The share of intervals that should contain the true value, between 0 and 1.
+        random_state : int, RandomState instance or None, default=0
+            Seed of the simulated rows.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_clusters, n_topics)
+
+        Examples
+        --------
+        >>> from mmpca import MMPCA
+        >>> from mmpca.simulate import paper_design
+        >>> model = MMPCA(6, 4, n_init=1, random_state=0).fit(paper_design(n_samples=60, random_state=0).X)
+        >>> lower, upper = model.theta_interval(0.9)
+        >>> lower.shape, bool((lower < upper).all())
+        ((6, 4), True)
+        """
+        check_is_fitted(self)
+        if not 0 < level < 1:
+            raise ValueError(f"level must be a number between 0 and 1, got {level!r}.")
+        with warnings.catch_warnings():  # simulated rows are no one's data
+            warnings.simplefilter("ignore", OverdispersionWarning)
+            lower, upper = intervals.theta_interval(self, float(level), check_random_state(random_state))
+        return lower, upper
 
     def sample(
         self,

@@ -28,7 +28,7 @@ from mmpca.errors import ModelFileError
 from mmpca.model.results import given_names
 from mmpca.model.rules import RULES, SUM_TOLERANCE
 from mmpca.model.starts import StartReport
-from mmpca.parameters import Rule, check_parameters
+from mmpca.parameters import Rule, check_parameters, one_of
 from mmpca.store import ZIP_ERRORS, open_regular, parse_array, stored_members, write_atomically
 
 if TYPE_CHECKING:
@@ -157,6 +157,7 @@ _FITTED = {
     "n_epochs_": _COUNT,
     "converged_": _BOOLEAN,
     "n_features_in_": _COUNT,
+    "topics_source_": one_of("lda", "mixture", "random", "given"),
     "dispersion_": RULES["dispersion"],
     "stabilize_": RULES["stabilize"],
     "overdispersion_": Rule(
@@ -378,6 +379,8 @@ def _upgrade(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arrays]:
         if isinstance(manifest.get("fitted"), dict):
             # Older files have the probabilities of the published model.
             manifest["fitted"].setdefault("temperature_", 1.0)
+            source = manifest["parameters"].get("topics")  # null for an array; older versions had no other source
+            manifest["fitted"].setdefault("topics_source_", "given" if source is None else source)
             for name in ("dispersion", "stabilize"):
                 manifest["fitted"].setdefault(f"{name}_", manifest["parameters"].get(name))
     return manifest, arrays

@@ -285,8 +285,8 @@ def _first_names(names: Names | None, key: str) -> tuple[str, dict[str, Any]]:
     return ", ".join(shown + ["…"] * (len(names) > N_NAMES)), {key: first}
 
 
-def _counted(n: int, noun: str) -> str:
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+def _counted(n: int, noun: str, plural: str = "") -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {plural or noun + 's'}"
 
 
 def _duration(seconds: float) -> str:
@@ -650,7 +650,7 @@ def _presence(case: _Case) -> Iterator[Finding]:
 def _duplicate_rows(case: _Case) -> Iterator[Finding]:
     n_duplicates = case.counts.n_rows - n_distinct_rows(case.counts)
     if n_duplicates > DUPLICATE_SHARE * case.counts.n_rows:
-        message = f"{n_duplicates:,} rows are exact copies of an earlier row."
+        message = f"{_counted(n_duplicates, 'exact copy of an earlier row', 'exact copies of earlier rows')} found."
         yield Finding("warning", "duplicate rows", message, "Check that no record was read twice; otherwise keep them.")
 
 

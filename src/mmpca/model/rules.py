@@ -23,9 +23,9 @@ from mmpca.parameters import (
 RULES: dict[str, Rule] = {
     "n_clusters": integer(1),
     "n_topics": integer(1),
-    "topics": either(one_of("lda", "random"), array("of shape (n_topics, n_features)")),
+    "topics": either(one_of("auto", "lda", "mixture", "random"), array("of shape (n_topics, n_features)")),
     "topic_prior": PRIOR,
-    "start": either(one_of("auto", "random", "kmeans", "anneal"), array("of labels of shape (n_samples,)")),
+    "start": either(one_of("auto", "random", "kmeans", "anneal", "mixture"), array("of labels of shape (n_samples,)")),
     "n_init": either(one_of("auto"), integer(1)),
     "algorithm": one_of("greedy", "exact", "cvem", "vbem"),
     "dispersion": one_of("multinomial", "shares", "polya", "auto"),

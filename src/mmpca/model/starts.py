@@ -19,10 +19,11 @@ from threadpoolctl import threadpool_limits
 
 from mmpca import engine
 from mmpca.backend import LocalRows, RowBackend, Rows, Threads, map_rows, open_threads, select
-from mmpca.counts import Counts
+from mmpca.counts import LARGEST_COUNT, Counts, as_counts
 from mmpca.engine.bound import Array, cluster_bound, size_terms
+from mmpca.gibbs import PRIORS, Chain, run_chain
 from mmpca.monitor import History, Monitor
-from mmpca.topics import topic_shares
+from mmpca.topics import fit_lda, topic_shares
 
 Labels = NDArray[np.int32]
 
@@ -38,6 +39,7 @@ SAMPLED_MOVES = 0.002  # share of the sample moved in an epoch at which the sear
 AUTO_PLANS = ((2_000, (10, 3)), (20_000, (6, 2)), (np.inf, (3, 1)))
 LARGE_TABLES = 2_000_000  # clusters x topics x features, beyond which a start is expensive for any number of rows
 EXPENSIVE_DRAWS = 3  # k-means partitions of which an expensive start takes the best
+N_CHAINS = 3  # of the mixture without topics, of which the most probable end is kept
 
 
 class Start(NamedTuple):
@@ -198,6 +200,8 @@ def draw_labels(
         )
     if start.kind == "anneal":
         return engine.anneal(rows, n_clusters=options.n_clusters, beta=beta, alpha=options.alpha, rng=rng)
+    if start.kind == "mixture":
+        return fill_empty(mixture_labels(rows, options.n_clusters, rng, monitor), options.n_clusters, rng)
     if start.kind == "random":
         return random_labels(rows.n_rows, options.n_clusters, rng)
     raise ValueError(f"No labels can be drawn for a start of the kind {start.kind!r}.")
@@ -231,6 +235,38 @@ def kmeans_labels(shares: Array, n_clusters: int, rng: np.random.Generator) -> L
         warnings.simplefilter("ignore", ConvergenceWarning)  # for points that differ by rounding alone
         labels = KMeans(n_distinct, n_init=1, random_state=seed).fit(points).labels_.astype(np.int32)
     return fill_empty(labels, n_clusters, rng)
+
+
+def mixture_labels(rows: Counts, n_clusters: int, rng: np.random.Generator, monitor: Monitor | None = None) -> Labels:
+    """Return the labels of a mixture of multinomials without topics, by Gibbs sampling; clusters may be empty.
+
+    Of several chains, the one that ends with the largest joint probability of counts and labels is kept; after a
+    request to stop, no further chain begins.
+    """
+    chains = list[Chain]()
+    while len(chains) < N_CHAINS and not (chains and monitor is not None and monitor.is_stopped):
+        chains.append(run_chain(rows, n_clusters, np.random.RandomState(int(rng.integers(2**31)))))
+    return max(chains, key=lambda chain: chain.history[-1]).labels.astype(np.int32)
+
+
+def mixture_topics(
+    rows: Counts, n_topics: int, n_clusters: int, rng: np.random.Generator, monitor: Monitor
+) -> tuple[Array, Labels | None]:
+    """Return topics from the clusters of a mixture without topics, (K, V), and its labels as a start, (N,).
+
+    Topics are the smoothed profiles of as many clusters as topics. If there are fewer topics than clusters, the sums
+    of the clusters are factorized by LDA, as if they were rows; if there are more, the labels are not those of the
+    clusters to find, and None is returned instead.
+    """
+    n_groups = max(n_topics, n_clusters)
+    labels = fill_empty(mixture_labels(rows, n_groups, rng, monitor), n_groups, rng)
+    sums = rows.group_sums(labels, n_groups)  # (groups, V)
+    if n_topics < n_groups:
+        scale = 1 + sums.max() // LARGEST_COUNT  # sums of large counts
+        whole = as_counts(np.ceil(sums / scale).astype(np.int64))
+        return fit_lda(whole, n_topics, rng=rng, monitor=monitor).beta, labels
+    profiles = np.where(sums.sum(axis=0) > 0, sums + PRIORS[0], 0.0)
+    return profiles / profiles.sum(axis=1, keepdims=True), labels if n_topics == n_clusters else None
 
 
 def fill_empty(labels: Labels, n_clusters: int, rng: np.random.Generator) -> Labels:

@@ -27,7 +27,7 @@ from mmpca.paper.experiment import (
     paired_gaps,
 )
 from mmpca.paper.figures import ORACLE, agreement_curves, choice_maps
-from mmpca.selection import CRITERIA, MMPCASearch
+from mmpca.selection import GRID_CRITERIA, MMPCASearch
 from mmpca.simulate import Simulation, paper_design
 from mmpca.simulate.designs import article_topics
 
@@ -295,18 +295,20 @@ class Selection(Experiment):
         """Return the value of each criterion in each cell."""
         seed = task["seed"]
         data = paper_design(self.n_samples, noise=self.noise, balance=task["balance"], random_state=seed)
-        search = MMPCASearch(self.n_clusters, self.n_topics, random_state=seed, n_jobs=1).fit(data.X)
-        return {name: search.results_[name].tolist() for name in ("n_clusters", "n_topics", *CRITERIA)}
+        search = MMPCASearch(self.n_clusters, self.n_topics, criterion="predictive", random_state=seed, n_jobs=1).fit(
+            data.X
+        )
+        return {name: search.results_[name].tolist() for name in ("n_clusters", "n_topics", *GRID_CRITERIA)}
 
     def table(self, records: Mapping[Task, Record]) -> Table:
         """Return a row for each data set and cell, with 1 for each criterion that chooses the cell."""
         rows = []
         for task, record in sorted(records.items(), key=lambda item: (-item[0]["balance"], item[0]["seed"])):
-            best = {name: max(range(len(record[name])), key=record[name].__getitem__) for name in CRITERIA}
+            best = {name: max(range(len(record[name])), key=record[name].__getitem__) for name in GRID_CRITERIA}
             for cell in range(len(record["n_clusters"])):
                 row = {"balance": task["balance"], "seed": task["seed"]}
                 row |= {name: column[cell] for name, column in record.items()}
-                rows.append(row | {f"{name}_choice": int(best[name] == cell) for name in CRITERIA})
+                rows.append(row | {f"{name}_choice": int(best[name] == cell) for name in GRID_CRITERIA})
         return columns(rows)
 
     def summary(self, table: Table) -> Table:
@@ -314,7 +316,7 @@ class Selection(Experiment):
         rows = []
         for balance in dict.fromkeys(table["balance"]):
             row: dict[str, Any] = {"balance": balance}
-            for name in CRITERIA:
+            for name in GRID_CRITERIA:
                 chosen = choices(table, name, balance)
                 wrong = Counter({cell: n for cell, n in chosen.items() if cell != TRUTH}).most_common(1)
                 row["data sets"] = chosen.total()
@@ -327,7 +329,7 @@ class Selection(Experiment):
         """Draw how often each cell is chosen, a map for each criterion and balance."""
         counts = {
             (name, balance): choices(table, name, balance)
-            for name in CRITERIA
+            for name in GRID_CRITERIA
             for balance in dict.fromkeys(table["balance"])
         }
         return choice_maps(counts, n_clusters=self.n_clusters, n_topics=self.n_topics, truth=TRUTH)

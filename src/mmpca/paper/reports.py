@@ -18,7 +18,7 @@ from mmpca.paper.experiment import Experiment, Figure, Record, Table, Task, colu
 from mmpca.paper.figures import confusions
 from mmpca.paper.pathology import Reports, pathology_reports
 from mmpca.paper.runner import write_csv
-from mmpca.selection import CRITERIA, MMPCASearch
+from mmpca.selection import GRID_CRITERIA, MMPCASearch
 from mmpca.text import CountTexts
 
 MIN_REPORTS, MIN_LETTERS = 10, 3  # of a word
@@ -77,12 +77,12 @@ class BiopsyReports(Experiment):
         record: Record = {}
         grid: dict[str, Any] = {"n_clusters": self.n_clusters, "n_topics": self.n_topics, "n_folds": N_FOLDS}
         with TemporaryDirectory() as store:  # each cell is fitted only once
-            for criterion in CRITERIA:
+            for criterion in GRID_CRITERIA:
                 search = MMPCASearch(**grid, criterion=criterion, store=store, random_state=seed, n_jobs=1)
                 record[criterion] = _found(search.fit(counted.X), counted.words)
         return record | {"cells": {name: column.tolist() for name, column in search.results_.items()}}
 
-    def model(self, counted: Counted, record: Record, criterion: str = CRITERIA[0]) -> MMPCA:
+    def model(self, counted: Counted, record: Record, criterion: str = GRID_CRITERIA[0]) -> MMPCA:
         """Return the model that a criterion chose, rebuilt from its record, with feature names."""
         found = record[criterion]
         topics, start = np.array(found["topics"]), np.array(found["labels"])
@@ -96,7 +96,7 @@ class BiopsyReports(Experiment):
         rows = []
         for task, record in records.items():
             reports = pathology_reports(self.n_reports, random_state=task["seed"])
-            for criterion in CRITERIA:
+            for criterion in GRID_CRITERIA:
                 found = record[criterion]
                 chosen = {"seed": task["seed"], "criterion": criterion, "n_topics": found["n_topics"]}
                 known = zip(reports.names.tolist(), reports.labels.tolist(), reports.subtypes.tolist(), strict=True)
@@ -151,7 +151,7 @@ def agreement_with_truth(label: NDArray[Any], subtype: NDArray[Any], cluster: ND
 def write_details(experiment: BiopsyReports, record: Record, folder: Path) -> list[Path]:
     """Write the cells of a search, and the topic shares and words by each criterion, as CSV; return the files."""
     tables = {"cells": record["cells"]}
-    for criterion in CRITERIA:
+    for criterion in GRID_CRITERIA:
         found = record[criterion]
         topics = [f"topic {k}" for k in range(found["n_topics"])]
         shares = dict(zip(topics, np.array(found["cluster_topics"]).T.round(4).tolist(), strict=True))

@@ -187,7 +187,7 @@ class Runtime(Experiment):
 
         beta = topics()
         parts: dict[str, Callable[[], object]] = {
-            FIT: lambda: MMPCA(n_clusters, n_topics, random_state=seed).fit(data.X),
+            FIT: lambda: MMPCA(n_clusters, n_topics, topics="lda", random_state=seed).fit(data.X),
             TOPICS: topics,
             SEARCH: lambda: MMPCA(n_clusters, n_topics, topics=beta, random_state=seed).fit(data.X),
             LDA: lambda: fit_topic_space(rows, _plain_lda(), n_topics, [seed]),

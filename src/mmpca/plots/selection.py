@@ -27,7 +27,8 @@ def criterion_heatmap(
     results : mapping
         `MMPCASearch.results_`, or any table with the columns `n_clusters`, `n_topics` and the criterion.
     criterion : str, optional
-        Column to draw, where larger values are better; by default "predictive" if there is such a column, else "icl".
+        Column to draw, where larger values are better; by default the first of "shares", "predictive" and "icl" that
+        there is.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default those of a new figure.
 
@@ -73,7 +74,8 @@ def criterion_curves(results: Mapping[str, ArrayLike], *, criterion: str | None 
     results : mapping
         `MMPCASearch.results_`, or any table with the columns `n_clusters`, `n_topics` and the criterion.
     criterion : str, optional
-        Column to draw, where larger values are better; by default "predictive" if there is such a column, else "icl".
+        Column to draw, where larger values are better; by default the first of "shares", "predictive" and "icl" that
+        there is.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default those of a new figure.
 
@@ -169,7 +171,7 @@ def shortfall(
 ) -> tuple[str, NDArray[np.int64], NDArray[np.int64], Array]:
     """Return the criterion's name, the numbers of clusters and topics, and how far each fit is below the best one."""
     if criterion is None:
-        criterion = "predictive" if "predictive" in results else "icl"
+        criterion = next((name for name in ("shares", "predictive") if name in results), "icl")
     missing = {"n_clusters", "n_topics", criterion} - set(results)
     if missing:
         raise ValueError(f"{name} must have a column {sorted(missing)[0]!r}, but has only {sorted(results)}.")

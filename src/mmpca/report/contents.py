@@ -436,14 +436,15 @@ def describe_choice(search: MMPCASearch | Mapping[str, ArrayLike] | None) -> Cho
         raise TypeError(f"search must be a fitted MMPCASearch or its results_, but is a {type(search).__name__}.")
     criterion, n_clusters, n_topics, behind = shortfall(results, used, name="search")
     table = {name: np.asarray(column) for name, column in results.items()}
-    best = int(behind.argmin())
+    # Not always the best value: resamples may not find all of its clusters again.
+    best = int(np.asarray(table["chosen"], dtype=float).argmax()) if "chosen" in table else int(behind.argmin())
     # A few nats decide, yet distant cells are thousands behind; a logarithmic scale shows both.
     closeness = 1 - np.log1p(behind) / (np.log1p(behind).max() or 1.0)
     cells = {(int(q), int(k)): cell for q, k, *cell in zip(n_clusters, n_topics, behind, closeness, strict=True)}
     columns = np.unique(n_clusters).tolist()
     wins = np.asarray(table.get("wins", np.zeros(len(behind))), dtype=float)
     return Choice(
-        reason=reason(table, criterion),
+        reason=getattr(search, "reason_", None) or reason(table, criterion),
         criterion=criterion,
         n_clusters=columns,
         lines=[(k, [cells.get((q, k)) for q in columns]) for k in np.unique(n_topics).tolist()],

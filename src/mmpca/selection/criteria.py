@@ -1,4 +1,8 @@
-r"""Criteria that compare the cells of a grid, and a description of the choice. Larger is better for every criterion.
+r"""Criteria that compare numbers of clusters and topics, and a description of the choice. Larger is always better.
+
+`shares` chooses the number of topics by held-out features (:mod:`mmpca.selection.held_out`), and then the number of
+clusters by a mixture that allows for rows of one cluster to differ (:mod:`mmpca.selection.mixture`). The other criteria
+compare the cells of a grid.
 
 `icl` is the paper's criterion. `cluster_score` compares numbers of clusters at one number of topics,
 
@@ -22,8 +26,9 @@ from mmpca import engine
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-CRITERIA = ("predictive", "icl")
-NAMES = {"predictive": "predictive likelihood", "icl": "ICL"}
+GRID_CRITERIA = ("predictive", "icl")
+CRITERIA = ("shares", *GRID_CRITERIA)
+NAMES = {"shares": "BIC of row shares", "predictive": "predictive likelihood", "icl": "ICL"}
 
 # In nats: if a criterion is a log probability, odds of 20,000 to 1 and of 20 to 1.
 STRONG, WEAK = 10.0, 3.0
@@ -133,6 +138,125 @@ def support(chosen: int, behind: Mapping[int, tuple[float, float]], most: float 
     )
 
 
+class Choice(NamedTuple):
+    """Numbers of clusters and topics chosen by `shares`, and what supports them."""
+
+    n_clusters: int
+    n_topics: int
+    best: int  # number of clusters with the best criterion
+    plateau: tuple[int, int]  # the smallest and the largest number that the data do not rule out
+    n_resamples: int
+    by_clusters: Support
+    by_topics: Support
+    strength: str  # "strong", "moderate" or "weak": that of the weaker number; "" if there was nothing to choose
+
+    @property
+    def is_determined(self) -> bool:
+        """Whether the data determine the number of clusters within a factor of two."""
+        return self.plateau[1] <= 2 * self.plateau[0] and (self.best == 1 or self.n_clusters > 1)
+
+
+STRENGTHS = ("strong", "moderate", "weak")
+
+
+def choose(
+    results: Mapping[str, NDArray[Any]],
+    topics: Mapping[int, tuple[float, float]],
+    n_topics: int,
+    n_stable: int | None,
+    n_resamples: int,
+    most: tuple[float, float] = (np.inf, np.inf),
+) -> Choice:
+    """Choose the number of clusters: those of the best mixture that every resample finds again.
+
+    Parameters
+    ----------
+    results : mapping of str to array of shape (C,)
+        `n_clusters` and `shares`, at the chosen number of topics.
+    topics : mapping of int to (float, float)
+        The loss of each number of topics against the best one, and its standard error.
+    n_topics : int
+        The chosen number.
+    n_stable : int or None
+        How many of the clusters of :func:`simplest_number` all resamples found again; None without resamples.
+    n_resamples : int
+    most : tuple of two numbers
+        The largest possible numbers of clusters and topics.
+    """
+    numbers, score = results["n_clusters"], results["shares"]
+    best = simplest_number(numbers, score)
+    behind = {int(q): (float(score.max() - value), 0.0) for q, value in zip(numbers, score, strict=True)}
+    chosen = best
+    if n_stable is not None and n_stable < best:  # the largest number that was tried and is not larger
+        chosen = max((int(q) for q in numbers if q <= max(1, n_stable)), default=int(numbers.min()))
+    near = [q for q, (nats, _) in behind.items() if nats < WEAK]
+    by_clusters = support(best, {q: (max(0.0, nats), error) for q, (nats, error) in behind.items()}, most[0])
+    by_topics = support(n_topics, topics, most[1])
+    if by_topics.strength and topics[n_topics][0] > 0:  # within one standard error of the best, but not the best
+        by_topics = by_topics._replace(strength="weak")
+    found = [one.strength for one in (by_clusters, by_topics) if one.strength]
+    if chosen < best:
+        found.append("weak")
+    if by_clusters.beyond or by_topics.beyond:
+        found.append("moderate")  # a number at an edge may be, but is never clear
+    strength = max(found, key=STRENGTHS.index, default="")
+    plateau = (min(chosen, *near), max(best, *near))
+    return Choice(chosen, n_topics, best, plateau, n_resamples, by_clusters, by_topics, strength)
+
+
+def simplest_number(numbers: NDArray[Any], score: Array) -> int:
+    """Return the smallest number of clusters less than 3 nats (odds of 20 to 1) behind the best."""
+    return int(min(q for q, value in zip(numbers, score, strict=True) if value > score.max() - WEAK))
+
+
+def describe(choice: Choice) -> str:
+    """Describe a choice by `shares` in three sentences: the numbers, the clusters, the topics.
+
+    Examples
+    --------
+    >>> results = {"n_clusters": np.arange(1, 5), "shares": np.array([-90.0, -40.0, 0.0, -12.0])}
+    >>> topics = {1: (400.0, 20.0), 2: (0.0, 0.0), 3: (35.0, 10.0)}
+    >>> for sentence in describe(choose(results, topics, 2, 3, 5)).split(". "):
+    ...     print(sentence)
+    3 clusters and 2 topics, with strong evidence
+    Every one of 5 resamples finds all 3 clusters again
+    2 topics predict held-out features best.
+    """
+    q, k, (low, high) = choice.n_clusters, choice.n_topics, choice.plateau
+    first = f"{_cell(q, k)}, with {choice.strength} evidence." if choice.strength else f"{_cell(q, k)}."
+    if not choice.is_determined:
+        first = f"{_cell(q, k)}, but the data do not determine the number of clusters ({low} to {high})."
+    elif low < high:
+        first = f"{_cell(q, k)}; anything from {low} to {high} clusters is possible."
+    edge = choice.by_clusters.beyond
+    if edge:
+        second = f"Try {edge} clusters as well: {choice.best} is at the edge of the numbers that were tried."
+    elif choice.n_resamples and choice.best > 1:
+        again = f"{'every one of ' if choice.n_resamples > 1 else ''}{_count(choice.n_resamples, 'resample')}"
+        if q < choice.best:
+            second = f"{choice.best} clusters fit best, but only {q} of them are found again in {again}."
+        else:
+            second = f"{again[:1].upper()}{again[1:]} finds all {q} clusters again."
+    elif choice.by_clusters.strength:
+        extra = {"strong": "much better than", "moderate": "better than", "weak": "about as well as"}
+        how = extra[choice.by_clusters.strength]
+        closest = choice.by_clusters.closest
+        second = f"{_count(choice.best, 'cluster')} {'fits' if choice.best == 1 else 'fit'} the rows {how} {closest}."
+    elif choice.n_topics == 1:
+        second = "Rows show no differences that could tell clusters apart."
+    else:
+        second = f"No other number of clusters than {choice.best} was tried."
+    if choice.by_topics.beyond:
+        third = f"Try {choice.by_topics.beyond} topics as well: {k} is at the edge of the numbers that were tried."
+    elif not choice.by_topics.strength:
+        third = f"The number of topics is {k}."
+    else:
+        is_best = choice.by_topics.strength != "weak"
+        verb = "predicts" if k == 1 else "predict"
+        third = f"{_count(k, 'topic')} {verb} held-out features {'best' if is_best else 'as well as more topics do'}."
+    return " ".join((first, second, third))
+
+
 def reason(results: Mapping[str, NDArray[Any]], criterion: str, most: tuple[float, float] = (np.inf, np.inf)) -> str:
     """Describe which cell is the best, and how strong the evidence is.
 
@@ -140,10 +264,17 @@ def reason(results: Mapping[str, NDArray[Any]], criterion: str, most: tuple[floa
     ----------
     results : mapping of str to array of shape (C,)
         `n_clusters`, `n_topics`, the criterion, and for "predictive" its `predictive_error`.
-    criterion : {"predictive", "icl"}
+    criterion : {"shares", "predictive", "icl"}
     most : tuple of two numbers
         The largest possible numbers of clusters and topics: those of rows and features.
     """
+    if criterion == "shares":  # a table does not say how well other numbers of topics did
+        at = int(np.asarray(results["chosen"], dtype=float).argmax()) if "chosen" in results else 0
+        k = int(results["n_topics"][at])
+        n_stable = int(results["n_stable"].max()) if "n_stable" in results else -1
+        n_resamples = int(results["n_resamples"].max()) if "n_resamples" in results else 0
+        stable = n_stable if n_resamples else None
+        return describe(choose(results, {k: (0.0, 0.0)}, k, stable, n_resamples, most))
     n_clusters, n_topics, score = results["n_clusters"], results["n_topics"], results[criterion]
     is_random = criterion == "predictive" and "predictive_error" in results
     error = results["predictive_error"] if is_random else np.zeros(len(score))

@@ -1,4 +1,4 @@
-"""The search over a grid of (Q, K) as a scikit-learn estimator."""
+"""The search for the numbers of clusters and topics as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -11,27 +11,34 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mmpca.backend import LocalRows
+from mmpca.backend import LocalRows, one_blas_thread, open_threads, select
 from mmpca.counts import Counts, Units
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning, SuspiciousCountsWarning, warn
 from mmpca.model import MMPCA
 from mmpca.model.dispersion import Bursts
 from mmpca.monitor import Callback, Monitor
 from mmpca.parameters import N_JOBS, VERBOSE, Rule, check_parameters, either, integer, is_integer, one_of
-from mmpca.selection import criteria
-from mmpca.selection.grid import CellOptions, Grid, GridFit
+from mmpca.selection import criteria, held_out, mixture
+from mmpca.selection.grid import CellFit, CellOptions, Grid, GridFit, TopicFit, fresh_cell, learn, remember
 from mmpca.store import Store
+from mmpca.topics.lda import sample_rows
 
 Array = NDArray[np.float64]
 
 AUTO_FOLDS = 5
 RESAMPLED_SHARE = 0.8  # share of the rows in a resample, drawn without replacement
-SCHEMA = 4  # of a store's parts
+SCHEMA = 5  # of a store's parts
+AUTO_CLUSTERS, AUTO_TOPICS = range(2, 9), range(2, 6)  # of the criteria that need a grid
+AUTO_RESAMPLES = 5
+HELD_OUT_ENTRIES = 250_000  # nonzero entries of the rows that choose the number of topics
+MIXTURE_CELLS = 20_000  # rows times topics of the mixtures that choose the number of clusters
+LEAST_MIXTURE_ROWS = 500
 PILOT_STARTS = 4  # of the fit whose variance factors all cells share, if n_init="auto"
 EXPLAIN = {
     "schema": "it was written by another version of mmpca",
@@ -44,7 +51,7 @@ RULES = {
     "criterion": one_of(*criteria.CRITERIA),
     "n_init": either(one_of("auto"), integer(1)),
     "n_folds": either(one_of("auto"), Rule(lambda value: is_integer(value, 0) and value != 1, "0 or at least 2")),
-    "n_resamples": integer(0),
+    "n_resamples": either(one_of("auto"), integer(0)),
     "n_jobs": N_JOBS,
     "store": Rule(lambda value: value is None or isinstance(value, str | os.PathLike), "a folder or None"),
     "verbose": VERBOSE,
@@ -52,22 +59,25 @@ RULES = {
 
 
 class MMPCASearch(ClusterMixin, BaseEstimator):
-    """Search for the numbers of clusters and topics on a grid.
+    """Choose the numbers of clusters and topics.
 
-    Topics are learned once for each number of topics. Each cell of the grid, a number of clusters and a number of
-    topics, is fitted from its own starts and from the clusters of its neighbors, split or merged; the best fit is
-    kept.
+    By default, topics are tried from one upward for as long as they predict held-out features clearly better, and
+    clusters for as long as a mixture that allows for rows of one cluster to differ fits clearly better. The clusters
+    that resamples of the rows do not find again are not counted. One model is fitted, with the numbers chosen.
 
     Parameters
     ----------
-    n_clusters : iterable of int, default=range(2, 9)
-        Numbers of clusters to try, in ascending order; gaps are allowed.
-    n_topics : iterable of int, default=range(2, 6)
+    n_clusters : "auto" or iterable of int, default="auto"
+        Numbers of clusters to try, in ascending order; gaps are allowed. "auto" starts at one and ends by itself.
+        There are never more independent topics than clusters: the profiles of Q clusters have rank Q at most.
+    n_topics : "auto" or iterable of int, default="auto"
         Numbers of topics to try, in ascending order.
-    criterion : {"predictive", "icl"}, default="predictive"
-        Criterion that chooses the cell; larger is better. "predictive" chooses the number of topics that predicts
-        held-out counts best, and at this number of topics the number of clusters with the best penalized bound. "icl"
-        is the criterion of the paper. `results_` holds both, "predictive" only if counts were held out.
+    criterion : {"shares", "predictive", "icl"}, default="shares"
+        "shares" chooses the smallest number of topics within one standard error of the best prediction of held-out
+        features, and then the number of clusters by the BIC of a mixture over the rows' topic shares. "predictive"
+        and "icl" fit every combination of the numbers, by default 2 to 8 clusters and 2 to 5 topics, and assume that
+        the rows of a cluster differ by multinomial noise alone: "predictive" by held-out counts and a penalized bound,
+        "icl" as in the paper.
     n_init : int or "auto", default="auto"
         Number of fresh starts of each cell. "auto" makes at most 4, and stops after 2 in a row without progress.
     topic_prior : float, default=1.0
@@ -82,10 +92,13 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
     tol : float, default=1e-10
         As in :class:`~mmpca.MMPCA`.
     n_folds : int or "auto", default="auto"
-        Number of folds of the counts, each predicted from the others, that compare numbers of topics. "auto" means 5
-        for the criterion "predictive", and 0, no prediction, for "icl".
-    n_resamples : int, default=0
-        Number of times to repeat the whole search on a random 80% of the rows, to see how often each cell wins.
+        Number of folds that compare numbers of topics. For "shares", each holds out a fifth of the rows, and "auto"
+        means 2, or 1 for large data; at most 5. For "predictive", every count is predicted from the other folds, and
+        "auto" means 5. For "icl", it means 0, no prediction.
+    n_resamples : int or "auto", default="auto"
+        Number of random samples of 80% of the rows. With "shares", the mixture is fitted to each of them, and clusters
+        that all of them find again are counted; "auto" means 5. With the other criteria, the whole search is repeated,
+        to see how often each cell wins; "auto" means 0.
     n_jobs : int or None, default=None
         Number of cells fitted in parallel by joblib: in processes, or on the backend chosen by
         :func:`joblib.parallel_config`. With a Dask client, ``with joblib.parallel_config("dask"): search.fit(X)`` fits
@@ -102,11 +115,20 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
     Attributes
     ----------
     results_ : dict of ndarray
-        One entry for each cell: `n_clusters`, `n_topics`, `bound`, `icl`, `cluster_score`, `n_epochs`, `converged`,
-        `kind` and `seed` of the best start, and `seconds`. If counts were held out, also `held_out` (mean
-        log-likelihood of a held-out count), `predictive`, and `predictive_error` (standard error of the loss of this
-        number of topics against the best one, in nats). With `n_resamples`, also `wins` (share of the resamples that
-        the cell won). ``pandas.DataFrame(search.results_)`` turns it into a table.
+        With "shares", one entry for each number of clusters at the chosen number of topics: `n_clusters`, `n_topics`,
+        `shares` (the criterion), `chosen` (1 for the choice), `n_stable` (clusters that all resamples found again, -1
+        if not examined) and `n_resamples`. With the other criteria, one entry for each cell: `n_clusters`, `n_topics`,
+        `bound`, `icl`, `cluster_score`, `n_epochs`, `converged`, `kind` and `seed` of the best start, and `seconds`. If
+        counts were held out, also `held_out` (mean log-likelihood of a held-out count), `predictive`, and
+        `predictive_error` (standard error of the loss of this number of topics against the best one, in nats). With
+        `n_resamples`, also `wins` (share of the resamples that the cell won). ``pandas.DataFrame(search.results_)``
+        turns it into a table.
+    topic_results_ : dict of ndarray
+        With "shares", one entry for each number of topics: `n_topics`, `held_out` (mean log-likelihood of a predicted
+        count), `loss` against the best number and its standard `error`, in nats.
+    choice_ : Choice
+        With "shares": `plateau`, the smallest and the largest number of clusters that the data do not rule out,
+        `is_determined`, `strength`, and `best`, the number with the best criterion before resampling.
     best_params_ : dict
         `n_clusters` and `n_topics` of the best cell.
     best_score_ : float
@@ -135,12 +157,14 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
     >>> from mmpca import MMPCASearch
     >>> from mmpca.simulate import paper_design
     >>> data = paper_design(n_samples=200, random_state=0)
-    >>> search = MMPCASearch(n_clusters=(5, 6, 7), n_topics=(4,), random_state=0).fit(data.X)
+    >>> search = MMPCASearch(random_state=0).fit(data.X)
     >>> search.best_params_
     {'n_clusters': 6, 'n_topics': 4}
     """
 
     results_: dict[str, NDArray[Any]]
+    topic_results_: dict[str, NDArray[Any]]
+    choice_: criteria.Choice
     best_params_: dict[str, int]
     best_score_: float
     best_estimator_: MMPCA
@@ -151,10 +175,10 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_clusters: Iterable[int] = range(2, 9),
-        n_topics: Iterable[int] = range(2, 6),
+        n_clusters: str | Iterable[int] = "auto",
+        n_topics: str | Iterable[int] = "auto",
         *,
-        criterion: str = "predictive",
+        criterion: str = "shares",
         n_init: int | str = "auto",
         topic_prior: float = 1.0,
         dispersion: str = "multinomial",
@@ -162,7 +186,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         max_epochs: int = 200,
         tol: float = 1e-10,
         n_folds: int | str = "auto",
-        n_resamples: int = 0,
+        n_resamples: int | str = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         store: str | os.PathLike[str] | None = None,
@@ -187,7 +211,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: object = None, *, callback: Callback | None = None) -> Self:
-        """Fit all cells of the grid and choose the best.
+        """Choose the numbers, and fit the model with these.
 
         Parameters
         ----------
@@ -196,9 +220,10 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         y : None
             Ignored.
         callback : callable, optional
-            Called with a :class:`~mmpca.monitor.Progress` at the beginning of each stage ("topics", "cells",
-            "neighbors", "resamples") and after each of its steps. If it returns a true value, the search stops and
-            keeps the finished cells, as it does after Ctrl-C.
+            Called with a :class:`~mmpca.monitor.Progress` at the beginning of each stage ("topics", "clusters",
+            "resamples" and "cells", or "topics", "cells", "neighbors" and "resamples" for a grid) and after each of its
+            steps. If it returns a true value, the search stops and chooses among what is finished. A grid does so
+            after Ctrl-C as well.
 
         Returns
         -------
@@ -213,46 +238,181 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         Warns
         -----
         InterruptedSearchWarning
-            If the search was interrupted; the finished cells are compared.
+            If the search was interrupted; what was finished is compared.
         SuspiciousCountsWarning
             As in :meth:`mmpca.MMPCA.fit`.
         """
-        n_clusters, n_topics = _check_grid(self.n_clusters, "n_clusters"), _check_grid(self.n_topics, "n_topics")
         self._check_parameters()
-        largest = self._model(n_clusters[-1], n_topics[-1])
-        counts = largest.checked_counts(X)
+        is_grid = self.criterion != "shares"
+        n_clusters = _check_numbers(self.n_clusters, "n_clusters", AUTO_CLUSTERS if is_grid else None)
+        n_topics = _check_numbers(self.n_topics, "n_topics", AUTO_TOPICS if is_grid else None)
+        least = [
+            1 if isinstance(given, str) else largest
+            for given, largest in ((self.n_clusters, (n_clusters or (1,))[-1]), (self.n_topics, (n_topics or (1,))[-1]))
+        ]
+        counts = self._model(*least).checked_counts(X)
+        n_clusters, n_topics = _within(n_clusters, counts.n_rows), _within(n_topics, counts.n_features)
         seed = int(check_random_state(self.random_state).randint(2**31))
         monitor = Monitor(callback, verbose=self.verbose)
-        pilot = self._pilot(largest, counts, seed)
+        pilot = self._pilot(n_clusters, n_topics, counts, seed)
         rows = (Units(self.stabilize) if pilot is None else pilot.units).convert(counts)
-        grid = Grid(rows, n_clusters, n_topics, self._options(seed), self._store(rows, seed))
+        store = self._store(rows, seed)
+        if is_grid:
+            assert n_clusters is not None
+            assert n_topics is not None
+            self._fit_grid(Grid(rows, n_clusters, n_topics, self._options(seed), store), X, counts, pilot, monitor)
+        else:
+            with one_blas_thread():
+                self._fit_shares(rows, n_clusters, n_topics, self._options(seed), store, X, counts, pilot, monitor)
+        return self
+
+    def _fit_grid(self, grid: Grid, X: Any, counts: Counts, pilot: MMPCA | None, monitor: Monitor) -> None:
+        """Fit all cells of a grid and choose the best."""
+        rows = grid.rows
         found = grid.fit(self.n_jobs, monitor)
         results = self._results(found, rows)
-        if self.n_resamples and found.is_complete:
-            results["wins"] = self._wins(grid, results, monitor)
-        self._set_best(results, found, X, counts, pilot)
+        n_resamples = 0 if isinstance(self.n_resamples, str) else int(self.n_resamples)
+        if n_resamples and found.is_complete:
+            results["wins"] = self._wins(grid, results, n_resamples, monitor)
+        score = results[self.criterion]
+        order = np.argsort(-score, kind="stable")
+        q, k = int(results["n_clusters"][order[0]]), int(results["n_topics"][order[0]])
+        words = criteria.reason(results, self.criterion, (counts.n_rows, counts.n_features))
+        self._set_best(results, order, words, (found.topics[k].beta, found.cells[q, k].labels), X, counts, pilot)
         monitor.end()
         if not found.is_complete:
-            n_cells = len(n_clusters) * len(n_topics)
+            n_cells = len(grid.n_clusters) * len(grid.n_topics)
             warn(
                 f"The search was interrupted. {len(found.cells)} of {n_cells} cells are compared, and not all of them "
                 "were improved from their neighbors.",
                 InterruptedSearchWarning,
             )
-        return self
+
+    def _fit_shares(
+        self,
+        rows: Counts,
+        n_clusters: tuple[int, ...] | None,
+        n_topics: tuple[int, ...] | None,
+        options: CellOptions,
+        store: Store,
+        X: Any,
+        counts: Counts,
+        pilot: MMPCA | None,
+        monitor: Monitor,
+    ) -> None:
+        """Choose the number of topics, then that of clusters, and fit one model."""
+        tried = self._try_topics(rows, n_topics, options, store, monitor)
+        k, was_stopped = held_out.simplest(tried), monitor.is_stopped
+        topics = remember(store, f"topics-{k}", TopicFit, lambda: learn(rows, options, k))
+        # Clusters: a sample of the rows is enough, whose number shrinks as that of the topics grows.
+        rng = np.random.default_rng([options.seed, k, 1])
+        n_rows = min(rows.n_rows, max(LEAST_MIXTURE_ROWS, MIXTURE_CELLS // k))
+        some = rows if n_rows == rows.n_rows else rows.take(np.sort(rng.permutation(rows.n_rows)[:n_rows]))
+        topic_counts = mixture.topic_counts(some, topics.beta)
+        monitor.begin("clusters", "comparing numbers of clusters", 0 if n_clusters is None else len(n_clusters))
+        path = mixture.mixture_path(topic_counts, rng, n_clusters, monitor)
+        numbers, score = np.array(list(path)), np.array([one.bic for one in path.values()])
+        best = criteria.simplest_number(numbers, score)
+        found_again = self._resample(topic_counts, path[best].labels, options.seed, monitor) if best > 1 else []
+        n_stable = int((np.min(found_again, axis=0) >= mixture.FOUND).sum()) if found_again else None
+        most = (counts.n_rows, counts.n_features)
+        losses = held_out.losses(tried)
+        choice = criteria.choose({"n_clusters": numbers, "shares": score}, losses, k, n_stable, len(found_again), most)
+        results: dict[str, NDArray[Any]] = {
+            "n_clusters": numbers,
+            "n_topics": np.full(len(numbers), k),
+            "shares": score,
+            "chosen": (numbers == choice.n_clusters).astype(np.int64),
+            "n_stable": np.where(numbers == best, -1 if n_stable is None else n_stable, -1),
+            "n_resamples": np.full(len(numbers), len(found_again)),
+        }
+        # One cluster has a single profile, whatever its topics.
+        if choice.n_clusters == 1 and n_topics is None and k > 1:
+            choice = choice._replace(n_topics=1)
+            results["n_topics"][numbers == 1] = 1
+            topics = remember(store, "topics-1", TopicFit, lambda: learn(rows, options, 1))
+        monitor.begin("cells", "fitting the model", 1)
+        q, k = choice.n_clusters, choice.n_topics
+        cell = remember(store, f"fresh-{q}-{k}", CellFit, lambda: fresh_cell(rows, options, topics, q))
+        monitor.step()
+        order = np.concatenate([np.flatnonzero(numbers == q), [c for c in np.argsort(-score) if numbers[c] != q]])
+        words = criteria.describe(choice)
+        self._set_best(results, order.astype(int), words, (topics.beta, cell.labels), X, counts, pilot)
+        self.best_params_ = {"n_clusters": q, "n_topics": k}
+        self.choice_ = choice
+        self.topic_results_ = {
+            "n_topics": np.array(list(tried)),
+            "held_out": np.array([one.by_row.sum() / max(1, one.n_counts) for one in tried.values()]),
+            "loss": np.array([loss for loss, _ in losses.values()]),
+            "error": np.array([error for _, error in losses.values()]),
+        }
+        monitor.end()
+        if was_stopped or monitor.is_stopped:
+            warn(
+                f"The search was interrupted. {_listed(tried)} topics and {_listed(path)} clusters are compared.",
+                InterruptedSearchWarning,
+            )
+
+    def _try_topics(
+        self, rows: Counts, n_topics: tuple[int, ...] | None, options: CellOptions, store: Store, monitor: Monitor
+    ) -> dict[int, held_out.HeldOut]:
+        """Return how well numbers of topics predict held-out features: the given ones, or as many as it takes."""
+        tried: dict[int, held_out.HeldOut] = {}
+        if n_topics is not None and len(n_topics) == 1:  # nothing to compare
+            return {n_topics[0]: held_out.HeldOut(np.zeros(1), 0, 1.0, 1.0, 1.0)}
+        rng = np.random.default_rng([options.seed, 0])
+        some = select(rows, sample_rows(np.diff(rows.indptr), HELD_OUT_ENTRIES, rng))
+        auto = held_out.SMALL_FOLDS if some.nnz <= held_out.SMALL else 1
+        n_folds = auto if isinstance(self.n_folds, str) else min(int(self.n_folds), held_out.N_PARTS)
+        folds = held_out.make_folds(some, n_folds, rng)
+        monitor.begin("topics", "comparing numbers of topics", 0 if n_topics is None else len(n_topics))
+        largest = min(some.n_features, folds[0].fitted.n_rows)
+        with open_threads(effective_n_jobs(self.n_jobs)) as threads:
+            for k in held_out.numbers_to_try(tried, largest) if n_topics is None else n_topics:
+                if tried and monitor.is_stopped:
+                    break
+                before = tried[max(tried)] if tried else None
+                own = np.random.default_rng([options.seed, k])
+                name = f"held-out-{'-'.join(map(str, [*tried, k]))}"  # the priors come from the numbers before
+                tried[k] = remember(
+                    store,
+                    name[:80],
+                    held_out.HeldOut,
+                    lambda: held_out.hold_out(folds, k, before, own, threads),  # noqa: B023
+                )
+                monitor.step()
+        return tried
+
+    def _resample(self, counts: Array, labels: NDArray[np.int32], seed: int, monitor: Monitor) -> list[Array]:
+        """Return how well each resample reproduces each cluster, (Q,) each."""
+        n_resamples = AUTO_RESAMPLES if isinstance(self.n_resamples, str) else int(self.n_resamples)
+        found: list[Array] = []
+        monitor.begin("resamples", "looking for the same clusters in parts of the rows", n_resamples)
+        for number in range(n_resamples):
+            if monitor.is_stopped:
+                break
+            found.append(mixture.found_again(counts, labels, np.random.default_rng([seed, number, 2])))
+            monitor.step()
+        return found
 
     def _check_parameters(self) -> None:
         check_parameters(self.get_params(deep=False), RULES)
-        if self.criterion == "predictive" and not isinstance(self.n_folds, str) and self.n_folds == 0:
+        if self.criterion != "icl" and not isinstance(self.n_folds, str) and self.n_folds == 0:
             raise ValueError(
-                'n_folds must be at least 2 for criterion="predictive", which predicts held-out counts, but it is 0. '
+                f"n_folds must be at least 2 for criterion={self.criterion!r}, which predicts held-out counts, but it "
+                "is 0. "
                 'Use n_folds="auto", or criterion="icl".'
             )
 
-    def _pilot(self, model: MMPCA, counts: Counts, seed: int) -> MMPCA | None:
+    def _pilot(
+        self, n_clusters: tuple[int, ...] | None, n_topics: tuple[int, ...] | None, counts: Counts, seed: int
+    ) -> MMPCA | None:
         """Fit the largest model if its variance factors, or the choice of a dispersion, are needed by all cells."""
         if self.dispersion not in ("polya", "auto"):
             return None
+        largest = AUTO_CLUSTERS[-1] if n_clusters is None else n_clusters[-1]
+        most_topics = AUTO_TOPICS[-1] if n_topics is None else n_topics[-1]
+        model = self._model(min(largest, counts.n_rows), min(most_topics, counts.n_features))
         model.set_params(random_state=seed, n_init=PILOT_STARTS if isinstance(self.n_init, str) else self.n_init)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OverdispersionWarning)  # issued by the best model
@@ -268,6 +428,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         n_init = None if isinstance(self.n_init, str) else int(self.n_init)
         auto_folds = AUTO_FOLDS if self.criterion == "predictive" else 0
         n_folds = auto_folds if isinstance(self.n_folds, str) else int(self.n_folds)
+        n_folds = n_folds if self.criterion != "shares" else 0  # these are folds of rows, not of counts
         return CellOptions(seed, float(self.topic_prior), n_init, int(self.max_epochs), float(self.tol), n_folds)
 
     def _store(self, rows: Counts, seed: int, subfolder: str = "") -> Store:
@@ -275,6 +436,8 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         store = Store(None if self.store is None else os.path.join(self.store, subfolder), "search")
         identity = {"schema": SCHEMA, "mmpca": version("mmpca"), "dispersion": self.dispersion}
         identity["stabilize"] = self.stabilize
+        if self.criterion == "shares":
+            identity["row_folds"] = self.n_folds
         store.open(identity | {"data": _fingerprint(rows)} | self._options(seed)._asdict(), EXPLAIN)
         return store
 
@@ -303,12 +466,12 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
             for name in ("n_epochs", "converged", "kind", "seed", "seconds")
         }
 
-    def _wins(self, grid: Grid, results: dict[str, NDArray[Any]], monitor: Monitor) -> Array:
+    def _wins(self, grid: Grid, results: dict[str, NDArray[Any]], n_resamples: int, monitor: Monitor) -> Array:
         """Return the share of the resamples that each cell wins, (C,)."""
         wins, n_rows, seed = np.zeros(len(results["bound"])), grid.rows.n_rows, grid.options.seed
         n_taken = max(grid.n_clusters[-1], round(RESAMPLED_SHARE * n_rows))
-        monitor.begin("resamples", "searching again on parts of the rows", self.n_resamples)
-        for number in range(self.n_resamples):
+        monitor.begin("resamples", "searching again on parts of the rows", n_resamples)
+        for number in range(n_resamples):
             rng = np.random.default_rng(np.random.SeedSequence([seed, number]))
             rows = grid.rows.take(np.sort(rng.permutation(n_rows)[:n_taken]))
             again = grid._replace(rows=rows, store=self._store(rows, seed, f"resample-{number}"))
@@ -317,42 +480,49 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
                 winner = self._results(found, rows)[self.criterion].argmax()  # the same cells in the same order
                 wins[winner] += 1
                 monitor.step()
-            if (not found.is_complete or monitor.is_stopped) and wins.sum() < self.n_resamples:
+            if (not found.is_complete or monitor.is_stopped) and wins.sum() < n_resamples:
                 warn(
-                    f"The search was interrupted: `wins` is based on {wins.sum():.0f} of {self.n_resamples} resamples.",
+                    f"The search was interrupted: `wins` is based on {wins.sum():.0f} of {n_resamples} resamples.",
                     InterruptedSearchWarning,
                 )
                 break
         return wins / max(1.0, wins.sum())
 
     def _set_best(
-        self, results: dict[str, NDArray[Any]], found: GridFit, X: Any, counts: Counts, pilot: MMPCA | None
+        self,
+        results: dict[str, NDArray[Any]],
+        order: NDArray[Any],
+        words: str,
+        start: tuple[Array, NDArray[np.int32]],
+        X: Any,
+        counts: Counts,
+        pilot: MMPCA | None,
     ) -> None:
-        """Set the fitted attributes."""
+        """Set the fitted attributes: entries of the results in `order`, best first, and topics and labels to start."""
+        topics, labels = start
         score = results[self.criterion]
-        order = np.argsort(-score, kind="stable")
         pairs = [
             {"n_clusters": int(results["n_clusters"][c]), "n_topics": int(results["n_topics"][c])} for c in order[:2]
         ]
-        q, k = pairs[0]["n_clusters"], pairs[0]["n_topics"]
-        start: dict[str, Any] = {"topics": found.topics[k].beta, "start": found.cells[q, k].labels, "random_state": 0}
+        options: dict[str, Any] = {"topics": topics, "start": labels, "random_state": 0}
         bursts = None
         if pilot is not None:
-            start |= {"dispersion": pilot.dispersion_, "stabilize": pilot.stabilize_}
+            options |= {"dispersion": pilot.dispersion_, "stabilize": pilot.stabilize_}
             if pilot.dispersion_ == "polya":
                 bursts = Bursts(pilot.variance_factors_, pilot.mean_profile_)
-        self.best_estimator_ = self._model(q, k, **start)
+        self.best_estimator_ = self._model(int(labels.max()) + 1, len(topics), **options)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SuspiciousCountsWarning)  # issued before the search
             self.best_estimator_.checked_counts(X)  # learns the names of the features
         self.best_estimator_.fit_rows(LocalRows(counts), attributes=dict(vars(self.best_estimator_)), bursts=bursts)
+        for name in ("topic_results_", "choice_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # from an earlier fit
         self.results_, self.best_params_, self.best_score_ = results, pairs[0], float(score[order[0]])
         self.runner_up_ = pairs[1] if len(pairs) > 1 else None
         self.gap_ = float(score[order[0]] - score[order[1]]) if len(pairs) > 1 else np.inf
-        self.reason_ = criteria.reason(results, self.criterion, (counts.n_rows, counts.n_features))
+        self.reason_ = words
         self.labels_ = self.best_estimator_.labels_
         self.n_features_in_ = self.best_estimator_.n_features_in_
-        self.__dict__.pop("feature_names_in_", None)  # from an earlier fit
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
 
@@ -415,14 +585,18 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         return tags
 
 
-def _check_grid(values: Any, name: str) -> tuple[int, ...]:
-    """Return the numbers to try as a tuple; raise ValueError unless they are whole, at least 1 and ascending."""
+def _check_numbers(values: Any, name: str, auto: Iterable[int] | None) -> tuple[int, ...] | None:
+    """Return the numbers to try, `auto` for "auto"; raise ValueError unless they are whole, positive and ascending."""
+    if isinstance(values, str) and values == "auto":
+        return None if auto is None else tuple(auto)
     try:
         numbers: list[Any] = [values] if is_integer(values, 0) else list(values)
     except TypeError:
         numbers = []
     if not numbers:
-        raise ValueError(f"{name} must list numbers to try, such as range(2, 9) or [2, 4, 8], but it is {values!r}.")
+        raise ValueError(
+            f'{name} must be "auto" or list numbers to try, such as range(2, 9) or [2, 4, 8], but it is {values!r}.'
+        )
     for number in numbers:
         if not is_integer(number, 1):
             raise ValueError(f"{name} must list whole numbers of at least 1, but it contains {number!r}.")
@@ -433,6 +607,16 @@ def _check_grid(values: Any, name: str) -> tuple[int, ...]:
                 f"Use sorted(set({name}))."
             )
     return tuple(int(number) for number in numbers)
+
+
+def _within(numbers: tuple[int, ...] | None, largest: int) -> tuple[int, ...] | None:
+    """Return the numbers that are possible; given ones have been checked, so these are those of "auto"."""
+    return None if numbers is None else tuple(n for n in numbers if n <= largest) or (1,)
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    """Return numbers in words."""
+    return ", ".join(map(str, sorted(numbers)))
 
 
 def _fingerprint(rows: Counts) -> str:

@@ -313,21 +313,21 @@ def _call(shared: SharedRows, options: CellOptions, store: Store, task: _Task) -
 
 
 def _learn(rows: Counts, options: CellOptions, store: Store, n_topics: int) -> TopicFit:
-    return _remember(store, f"topics-{n_topics}", TopicFit, partial(learn, rows, options, n_topics))
+    return remember(store, f"topics-{n_topics}", TopicFit, partial(learn, rows, options, n_topics))
 
 
 def _fit_fresh(rows: Counts, options: CellOptions, store: Store, topics: TopicFit, n_clusters: int) -> CellFit:
     compute = partial(fresh_cell, rows, options, topics, n_clusters)
-    return _remember(store, f"fresh-{n_clusters}-{len(topics.beta)}", CellFit, compute)
+    return remember(store, f"fresh-{n_clusters}-{len(topics.beta)}", CellFit, compute)
 
 
 def _walk(
     rows: Counts, options: CellOptions, store: Store, topics: TopicFit, fresh: Mapping[int, CellFit]
 ) -> dict[int, CellFit]:
-    def remember(direction: str, n_clusters: int, compute: Callable[[], CellFit]) -> CellFit:
-        return _remember(store, _walk_name(direction, n_clusters, len(topics.beta), tuple(fresh)), CellFit, compute)
+    def recall(direction: str, n_clusters: int, compute: Callable[[], CellFit]) -> CellFit:
+        return remember(store, _walk_name(direction, n_clusters, len(topics.beta), tuple(fresh)), CellFit, compute)
 
-    return walk(rows, options, topics, fresh, remember)
+    return walk(rows, options, topics, fresh, recall)
 
 
 def _walk_name(direction: str, n_clusters: int, n_topics: int, path: tuple[int, ...]) -> str:
@@ -335,7 +335,7 @@ def _walk_name(direction: str, n_clusters: int, n_topics: int, path: tuple[int, 
     return f"{direction}-{hashlib.sha256(repr(path).encode()).hexdigest()[:8]}-{n_clusters}-{n_topics}"
 
 
-def _remember(store: Store, name: str, kind: type[Part], compute: Callable[[], Part]) -> Part:
+def remember(store: Store, name: str, kind: type[Part], compute: Callable[[], Part]) -> Part:
     """Return a part from the store, or compute it and store it."""
     arrays = store.read(name)
     if arrays is not None and arrays.keys() == set(kind._fields):

@@ -3,7 +3,15 @@
 from mmpca.topics.em import topic_shares
 from mmpca.topics.estimator import LDA
 from mmpca.topics.lda import Budget, LDAFit, PriorChoice, choose_row_prior, fit_lda, predicted_rows
-from mmpca.topics.thinning import CountSplit, count_folds, held_out_score, known_counts, split_counts, unseen_terms
+from mmpca.topics.thinning import (
+    CountSplit,
+    count_folds,
+    held_out_score,
+    known_counts,
+    new_feature_scores,
+    split_counts,
+    unseen_terms,
+)
 
 __all__ = [
     "LDA",
@@ -16,6 +24,7 @@ __all__ = [
     "fit_lda",
     "held_out_score",
     "known_counts",
+    "new_feature_scores",
     "predicted_rows",
     "split_counts",
     "topic_shares",
