@@ -287,7 +287,7 @@ def _features(context: Context, features: list[int], profile: Array, overall: Ar
 
 
 def summary_sentences(
-    context: Context, margins: Margins | None, choice: Choice | None, labels: LabelTable | None
+    context: Context, margins: Margins | None, choice: GridSummary | None, labels: LabelTable | None
 ) -> list[str]:
     """Return a short summary of the results."""
     model = context.model
@@ -393,7 +393,7 @@ class Curve(NamedTuple):
     size: tuple[int, int, int, int, int] = (WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM)
 
 
-class Choice(NamedTuple):
+class GridSummary(NamedTuple):
     """How the numbers of clusters and topics were chosen."""
 
     reason: str
@@ -427,7 +427,7 @@ def describe_counts(context: Context) -> dict[str, Any] | None:
     return {"facts": facts, "findings": [finding for finding in found.findings if finding.code != "overdispersion"]}
 
 
-def describe_choice(search: MMPCASearch | Mapping[str, ArrayLike] | None) -> Choice | None:
+def describe_choice(search: MMPCASearch | Mapping[str, ArrayLike] | None) -> GridSummary | None:
     """Return how a fitted search, or a table of its results, chose the numbers of clusters and topics."""
     if search is None:
         return None
@@ -443,7 +443,7 @@ def describe_choice(search: MMPCASearch | Mapping[str, ArrayLike] | None) -> Cho
     cells = {(int(q), int(k)): cell for q, k, *cell in zip(n_clusters, n_topics, behind, closeness, strict=True)}
     columns = np.unique(n_clusters).tolist()
     wins = np.asarray(table.get("wins", np.zeros(len(behind))), dtype=float)
-    return Choice(
+    return GridSummary(
         reason=getattr(search, "reason_", None) or reason(table, criterion),
         criterion=criterion,
         n_clusters=columns,
