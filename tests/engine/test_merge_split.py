@@ -86,6 +86,24 @@ def test_the_gain_of_a_split_is_the_change_of_the_bound(stuck):
     assert len(np.unique(labels[truth == 2])) == len(np.unique(labels[truth == 3])) == 1  # it finds the two
 
 
+def test_with_many_topics_the_gain_of_a_split_is_that_under_all_of_them(stuck):
+    rows, beta, truth, _ = stuck
+    # Forty more topics, mostly about a feature that no row has.
+    rows = as_counts(np.pad(rows.to_csr().toarray(), ((0, 0), (0, 1))))
+    rare = 0.01 * np.random.default_rng(1).dirichlet(np.full(30, 0.5), 40)
+    beta = np.concatenate([np.pad(beta, ((0, 0), (0, 1))), np.pad(rare, ((0, 0), (0, 1)), constant_values=0.99)])
+    pair = np.minimum(truth, 2)
+    joined = engine.build(rows, pair, n_clusters=3, beta=beta, alpha=1.0)
+    assert (joined.clusters.gamma[2] < 2.0).sum() > 1  # some topics are pooled
+    split = MergeSplit(joined, tol=1e-10).splits(at_least=0.0)[0]
+    labels = joined.labels.copy()
+    labels[split.leaving] = 3
+    apart = engine.build(rows, labels, n_clusters=4, beta=beta, alpha=1.0)
+    assert split.cluster == 2
+    assert len(np.unique(truth[split.leaving])) == 1
+    assert split.gain == pytest.approx(engine.bound(apart) - engine.bound(joined), rel=1e-8)
+
+
 def test_merging_and_splitting_frees_a_search_that_is_stuck(stuck):
     state = build(stuck, stuck[3])
     search(state, rng=np.random.default_rng(0))
