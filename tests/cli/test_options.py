@@ -114,4 +114,6 @@ def test_the_outputs_of_every_command_are_known():
         "simulate": {"output", "--labels"},
         "convert": {"output"},
         "reproduce": set(),
+        "tables": set(),  # a folder, whose files the command checks itself
+        "rename": set(),  # the model itself is changed
     }
