@@ -10,7 +10,7 @@ DATA ?=
 RESULTS ?= benchmarks/results/accuracy
 EXPERIMENTS ?= benchmarks/results/experiments
 
-.PHONY: demo test lint types contracts check docs pictures bench bench-scale parity accuracy real-data calibration selection-study experiments \
+.PHONY: demo test lint types contracts check docs pictures bench bench-scale parity accuracy real-data calibration departures selection-study experiments \
     fuzz soak test-oldest clean help
 
 help:  ## List the targets
@@ -80,6 +80,9 @@ real-data: $(VENV)/installed-dev  ## Compare with baselines on labeled data, res
 
 calibration: $(VENV)/installed-dev  ## Compare probabilities with how often they are right: make calibration DATA=path
 	$(BIN)/python benchmarks/calibration.py $(if $(DATA),--data $(DATA)) $(OPTIONS)
+
+departures: $(VENV)/installed-dev  ## Choose numbers for rows that vary more than the model expects
+	$(BIN)/python benchmarks/selection_study.py --seeds 0 --other-seeds 0 --jobs $(JOBS) $(OPTIONS)
 
 selection-study: $(VENV)/installed-dev  ## Count how often each criterion chooses the true (Q, K), resumable
 	$(BIN)/python benchmarks/selection_study.py --jobs $(JOBS) $(OPTIONS)

@@ -1,14 +1,17 @@
 """Count how often each criterion finds the true numbers of clusters and topics: `make selection-study`.
 
 The first study is the paper's table: its design, balanced or not, with and without noise. The second varies the truth,
-the number of features, the length of the rows and the topics. Each data set is searched once, and all criteria choose
-from the same cells. Finished searches are stored, so a second run continues where the first stopped.
+the number of features, the length of the rows and the topics. Each data set is searched without numbers by the default
+criterion, and on a grid from whose cells the other criteria choose. The third study has rows that differ within their
+clusters by more than multinomial noise, a homogeneous cluster and clusters of very unequal size; it is searched without
+numbers. Finished searches are stored, so a second run continues where the first stopped.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
@@ -18,9 +21,11 @@ from typing import NamedTuple
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from scipy import sparse
 
 from measure import RESULTS
-from mmpca.selection import CRITERIA, MMPCASearch
+from mmpca.errors import OverdispersionWarning
+from mmpca.selection import CRITERIA, GRID_CRITERIA, MMPCASearch
 from mmpca.simulate import Simulation, paper_design, simulate_mmpca, sparse_topics
 from mmpca.store import Store
 from tasks import Numbers, run_all
@@ -28,8 +33,15 @@ from tasks import Numbers, run_all
 BALANCES, NOISES = (1.0, 0.85, 0.7), (0.0, 0.2)
 TRUTHS, WIDTHS, LENGTHS, CONCENTRATIONS = ((3, 3), (4, 2), (8, 5), (10, 6)), (300, 2000), (80, 400), (0.05, 0.5)
 REQUIRED = {(1.0, 0.0, "icl"): 0.95, (0.85, 0.0, "icl"): 0.9} | {
-    (balance, noise, "predictive"): 0.95 if noise == 0 else 0.9 for balance in BALANCES for noise in NOISES
+    (balance, noise, criterion): 0.95 if noise == 0 else 0.9
+    for balance in BALANCES
+    for noise in NOISES
+    for criterion in ("shares", "predictive")
 }
+# Rows with varying topic shares (concentration), Dirichlet-multinomial rows (concentration), negative binomial features
+# (shape).
+DEPARTURES = (("shares", 100.0), ("shares", 20.0), ("shares", 5.0), ("polya", 100.0), ("polya", 30.0), ("negbin", 0.5))
+LEAST_RIGHT = 10 / 12
 
 
 class Paper(NamedTuple):
@@ -79,12 +91,63 @@ class Other(NamedTuple):
         return choices(data, *around, self.seed)
 
 
-def choices(data: Simulation, n_clusters: Sequence[int], n_topics: Sequence[int], seed: int) -> Numbers:
-    """Return the choice of each criterion, and the time of the search."""
+class Departure(NamedTuple):
+    """A data set whose rows do not follow the model, or whose clusters are of one size or of very different sizes."""
+
+    kind: str  # "shares", "polya", "negbin", "one" or "unequal"
+    value: float
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """The name of its file in the store."""
+        return f"departure-{self.kind}-{self.value:g}-s{self.seed}"
+
+    @property
+    def truth(self) -> tuple[int, int]:
+        """The numbers of clusters and topics."""
+        return (1, 1) if self.kind == "one" else (5, 4)
+
+    def draw(self, n_samples: int = 400, n_features: int = 500, length: int = 200) -> sparse.csr_array:
+        """Return the rows: one cluster around each of four topics, and one in the middle of them."""
+        rng = np.random.default_rng([self.seed, int(10 * self.value), *self.kind.encode()])
+        topics = 0.9 * sparse_topics(4, n_features, random_state=rng) + 0.1 / n_features
+        cluster_topics = np.vstack([0.1 + 0.6 * np.eye(4), np.full((1, 4), 0.25)])
+        weights = {"one": np.eye(5)[4], "unequal": 0.5 ** np.arange(5)}.get(self.kind, np.ones(5))
+        shares = cluster_topics[rng.choice(5, p=weights / weights.sum(), size=n_samples)]
+        if self.kind == "shares":
+            shares = np.array([rng.dirichlet(self.value * row) for row in shares])
+        profiles = shares @ topics
+        if self.kind == "polya":
+            profiles = np.array([rng.dirichlet(self.value * row) for row in profiles])
+        if self.kind == "negbin":
+            return sparse.csr_array(rng.negative_binomial(self.value, self.value / (self.value + length * profiles)))
+        return sparse.csr_array(rng.multinomial(length, profiles))
+
+    def run(self) -> Numbers:
+        """Return the choice of the default criterion."""
+        return default_choice(self.draw(), self.seed)
+
+
+def default_choice(X: sparse.csr_array, seed: int) -> Numbers:
+    """Return the choice of a search without numbers, and its time."""
     start = process_time()
-    search = MMPCASearch(n_clusters, n_topics, random_state=seed).fit(data.X)
-    numbers = {"seconds": process_time() - start}
-    for criterion in CRITERIA:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OverdispersionWarning)
+        best = MMPCASearch(random_state=seed).fit(X).best_params_
+    return {
+        "shares_seconds": process_time() - start,
+        "shares_q": best["n_clusters"],
+        "shares_k": best["n_topics"],
+    }
+
+
+def choices(data: Simulation, n_clusters: Sequence[int], n_topics: Sequence[int], seed: int) -> Numbers:
+    """Return the choice of each criterion, and the times of the searches."""
+    start = process_time()
+    search = MMPCASearch(n_clusters, n_topics, criterion="predictive", random_state=seed).fit(data.X)
+    numbers = default_choice(data.X, seed) | {"seconds": process_time() - start}
+    for criterion in GRID_CRITERIA:
         best = int(search.results_[criterion].argmax())
         numbers[f"{criterion}_q"] = int(search.results_["n_clusters"][best])
         numbers[f"{criterion}_k"] = int(search.results_["n_topics"][best])
@@ -122,7 +185,7 @@ def paper_table(results: dict[Paper, Numbers]) -> tuple[Table, bool]:
 
 
 def other_table(results: dict[Other, Numbers]) -> tuple[Table, bool]:
-    """Return the second study by each of its factors, and whether the default criterion is right as often as `icl`."""
+    """Return the second study by each of its factors, and whether `predictive` is right as often as `icl`."""
     table = Table("factor", "value", "data sets", *CRITERIA, title="other truths: share of correct choices")
     factors = {"(Q, K)": lambda t: (t.n_clusters, t.n_topics), "features": lambda t: t.n_features,
                "length": lambda t: t.length, "topics": lambda t: t.concentration, "all": lambda _: ""}  # fmt: skip
@@ -137,6 +200,21 @@ def other_table(results: dict[Other, Numbers]) -> tuple[Table, bool]:
     return table, sum(right["predictive"]) >= sum(right["icl"])
 
 
+def departure_table(results: dict[Departure, Numbers]) -> tuple[Table, bool]:
+    """Return the third study, and whether its requirements hold."""
+    table = Table("rows", "data sets", "chosen (clusters, topics)", "right", title="departures from the model")
+    right = {task: (x["shares_q"], x["shares_k"]) == task.truth for task, x in results.items()}
+    for kind, value in dict.fromkeys((task.kind, task.value) for task in results):
+        own = [task for task in results if (task.kind, task.value) == (kind, value)]
+        chosen = ", ".join(f"({results[task]['shares_q']:g}, {results[task]['shares_k']:g})" for task in own)
+        table.add_row(f"{kind} {value:g}", str(len(own)), chosen, str(sum(right[task] for task in own)))
+    departs = [task for task in results if (task.kind, task.value) in DEPARTURES]
+    others = [task for task in results if task not in departs]
+    table.add_row("all departures", str(len(departs)), "", str(sum(right[task] for task in departs)))
+    holds = sum(right[task] for task in departs) >= LEAST_RIGHT * len(departs) and all(right[task] for task in others)
+    return table, holds
+
+
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse the command line, or other arguments."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -144,20 +222,25 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--other-seeds", type=int, default=3, help="data sets for each of the 32 other truths (default: 3)"
     )
+    parser.add_argument(
+        "--departure-seeds", type=int, default=2, help="data sets for each departure from the model (default: 2)"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="number of processes (default: 2)")
     parser.add_argument("--results", type=Path, default=RESULTS / "selection", help="folder of finished results")
     return parser.parse_args(arguments)
 
 
 def main() -> int:
-    """Run unfinished tasks and print both studies; return 1 if a requirement fails."""
+    """Run unfinished tasks and print all studies; return 1 if a requirement fails."""
     options = parse()
     console, store = Console(width=None if sys.stdout.isatty() else 120), Store(options.results, "selection")
     paper = [Paper(*cell, seed) for seed in range(options.seeds) for cell in product(BALANCES, NOISES)]
     cells = product(TRUTHS, WIDTHS, LENGTHS, CONCENTRATIONS)
     others = [Other(*cell[0], *cell[1:], seed) for cell in cells for seed in range(options.other_seeds)]
+    kinds = (*DEPARTURES, ("one", 0.0), ("unequal", 0.0))
+    departures = [Departure(*kind, seed) for kind in kinds for seed in range(options.departure_seeds)]
     holds = True
-    for tasks, table_of in ((paper, paper_table), (others, other_table)):
+    for tasks, table_of in ((departures, departure_table), (paper, paper_table), (others, other_table)):
         if tasks:
             table, is_met = table_of(run_all(tasks, store, n_jobs=options.jobs, console=console))
             console.print(table)

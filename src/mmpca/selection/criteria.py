@@ -133,9 +133,9 @@ def support(chosen: int, behind: Mapping[int, tuple[float, float]], most: float 
     is_strong = all(nats >= max(STRONG, STRONG_ERRORS * error) for nats, error in others.values())
     is_weak = any(nats < max(WEAK, WEAK_ERRORS * error) for nats, error in others.values())
     beyond = "fewer" if 1 < chosen < min(others) else "more" if max(others) < chosen < most else ""
-    return Support(
-        "strong" if is_strong else "weak" if is_weak else "moderate", min(others, key=others.__getitem__), beyond
-    )
+    # A number at an edge may be right, but numbers beyond it were never tried.
+    strength = "weak" if is_weak else "strong" if is_strong and not beyond else "moderate"
+    return Support(strength, min(others, key=others.__getitem__), beyond)
 
 
 class Choice(NamedTuple):
@@ -197,8 +197,6 @@ def choose(
     found = [one.strength for one in (by_clusters, by_topics) if one.strength]
     if chosen < best:
         found.append("weak")
-    if by_clusters.beyond or by_topics.beyond:
-        found.append("moderate")  # a number at an edge may be, but is never clear
     strength = max(found, key=STRENGTHS.index, default="")
     plateau = (min(chosen, *near), max(best, *near))
     return Choice(chosen, n_topics, best, plateau, n_resamples, by_clusters, by_topics, strength)

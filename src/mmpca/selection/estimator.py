@@ -37,7 +37,7 @@ SCHEMA = 5  # of a store's parts
 AUTO_CLUSTERS, AUTO_TOPICS = range(2, 9), range(2, 6)  # of the criteria that need a grid
 AUTO_RESAMPLES = 5
 HELD_OUT_ENTRIES = 250_000  # nonzero entries of the rows that choose the number of topics
-MIXTURE_CELLS = 20_000  # rows times topics of the mixtures that choose the number of clusters
+MIXTURE_CELLS = 12_000  # rows times topics of the mixtures that choose the number of clusters
 LEAST_MIXTURE_ROWS = 500
 PILOT_STARTS = 4  # of the fit whose variance factors all cells share, if n_init="auto"
 EXPLAIN = {

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 N_PARTS = 5  # of the rows; a fold holds out one of them
 SMALL, SMALL_FOLDS = 100_000, 2  # entries up to which there are several folds and starts by default
-MAX_PASSES, TOL = 100, 3e-4
+MAX_PASSES, FEW_PASSES, TOL = 100, 50, 3e-4  # few on large data
 SHARE_TOL, SHARE_STEPS = 1e-3, 30
 LEAST_MASS = 1e-12  # of a topic in half of the features
 PATIENCE = 2  # larger numbers to try without one that is clearly better
@@ -131,7 +131,9 @@ def hold_out(
 
         def fit(problem: Problem, start: EMFit | None) -> EMFit:
             mixture = random_mixture(problem, n_topics, rng) if start is None else start.mixture
-            return run_em(problem, mixture, max_passes=MAX_PASSES, tol=TOL, threads=threads)
+            return run_em(
+                problem, mixture, max_passes=MAX_PASSES if n_starts > 1 else FEW_PASSES, tol=TOL, threads=threads
+            )
 
         def scores(found: EMFit, fold: Fold = fold, prior: float = share_prior) -> dict[float, Array]:
             priors = [prior] if n_topics == 1 else [prior, *_beside(prior, ROW_PRIORS)]
