@@ -50,6 +50,7 @@ def of_model(model, X=None):
         names = ("refit_bound_", "refit_components_", "refit_cluster_topics_")
         found |= {name: getattr(model, name) for name in names}
     if X is not None:
+        model.temperature_ = 1.0  # probabilities of the published model; the estimate takes longer than the fit
         found |= {"predict": model.predict(X), "predict_proba": model.predict_proba(X), "score": model.score(X)}
         found |= {"transform": model.transform(X)}
     return found
@@ -111,6 +112,7 @@ def explained():
     path = model.merge_path()
     drawn, labels = model.sample(20, random_state=0)
     return {
+        "temperature": model.temperature_,
         "clusters": [why.cluster for why in reasons],
         "numbers": [x for why in reasons for x in (why.probability, why.margin, why.from_sizes, why.from_others)],
         "gains": [other.gain for why in reasons for other in why.alternatives if other.gain is not None],
