@@ -103,3 +103,14 @@ def test_the_metadata_of_qiime_are_columns(tmp_path):
     table = read_columns(path)
     assert (table.titles, table.numbers) == (["SampleID", "BodySite"], [1, 2])
     assert table.column("BodySite") == ["gut", "tongue"]
+
+
+def test_damaged_metadata_of_pandas_are_an_error(tmp_path):
+    path = tmp_path / "X.parquet"
+    FRAME.to_parquet(path)
+    sound = path.read_bytes()
+    for damaged in (b'"index_colum\xffs"', b'"index_columns\x01'):
+        path.write_bytes(sound.replace(b'"index_columns"', damaged))
+        with pytest.raises(InputFileError) as caught:
+            read_counts(path)
+        assert caught.value.path == path

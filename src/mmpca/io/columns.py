@@ -139,14 +139,15 @@ def _read_parquet(path: Path) -> Columns:
             check_n_records(path, file.metadata.num_rows)
             table = file.read()
             values = [column.to_pylist() for column in table.columns]
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            about = table.schema.pandas_metadata or {}
+    except (pa.ArrowException, OSError, ValueError) as error:  # ValueError for text that is not UTF-8 or not JSON
         raise input_error(
             path, f"the Parquet file is truncated or damaged ({error}). Copy or write it again."
         ) from error
     titles, numbers = table.column_names, list(range(1, table.num_rows + 1))
     # pandas writes the index of a data frame as the last column; a range is not written at all.
-    index = [name for name in (table.schema.pandas_metadata or {}).get("index_columns", ()) if isinstance(name, str)]
-    if len(index) != 1:
+    index = [name for name in about.get("index_columns", ()) if isinstance(name, str)]
+    if len(index) != 1 or index[0] not in titles:
         return Columns(titles, values, numbers)
     place = titles.index(index[0])
     values.insert(0, values.pop(place))
