@@ -158,20 +158,22 @@ def test_probabilities_are_those_of_the_model(X, dask_rows, in_memory):
     np.testing.assert_array_equal(best["cluster"], expected.argmax(axis=1))
     np.testing.assert_allclose(best["probability"], expected.max(axis=1), rtol=1e-12)
     own = fitting.score_rows(fitting.own_rows, in_memory, dask_rows, in_memory.labels_)
-    np.testing.assert_allclose(own, expected[np.arange(300), in_memory.labels_], rtol=1e-12)
+    alone = in_memory.leave_one_out_proba(X)
+    np.testing.assert_allclose(own, alone[np.arange(300), in_memory.labels_], rtol=1e-12)
 
 
 def test_some_rows_of_a_block_are_predicted_in_the_given_order(X, in_memory):
     some = np.array([250, 3, 77, 4])
-    labels = in_memory.labels_[some]
-    scores = prediction.scores_of(in_memory.mixture())
+    labels = np.full(4, -1, dtype=np.int32)  # new rows
+    scores = prediction.scores_of(in_memory.mixture(), temperature=in_memory.temperature_)
     block, expected = as_counts(X), in_memory.predict_proba(X)[some]
     np.testing.assert_array_equal(fitting.predict_rows(block, some, labels, scores, SERIAL), expected.argmax(axis=1))
     np.testing.assert_allclose(fitting.probability_rows(block, some, labels, scores, SERIAL), expected, rtol=1e-12)
     best = fitting.best_rows(block, some, labels, scores, SERIAL)
     np.testing.assert_allclose(best["probability"], expected.max(axis=1), rtol=1e-12)
-    own = fitting.own_rows(block, some, np.zeros(4, np.int32), scores, SERIAL)
-    np.testing.assert_allclose(own, expected[:, 0], rtol=1e-12)
+    own = fitting.own_rows(block, some, in_memory.labels_[some], scores, SERIAL)
+    alone = in_memory.leave_one_out_proba(X)[some, in_memory.labels_[some]]
+    np.testing.assert_allclose(own, alone, rtol=1e-12)
 
 
 def test_square_roots_are_predicted_by_a_model_of_square_roots(X, blocks, options):

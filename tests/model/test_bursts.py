@@ -130,7 +130,7 @@ def test_auto_finds_bursts(rows, fits, same_fit):
 
 def test_a_search_shares_the_factors_of_its_largest_model(rows):
     X, labels = rows
-    search = MMPCASearch([2, 3, 4], [3], dispersion="polya", n_init=2, random_state=0).fit(X)
+    search = MMPCASearch([2, 3, 4], [3], criterion="predictive", dispersion="polya", n_init=2, random_state=0).fit(X)
     assert search.best_estimator_.dispersion_ == "polya"
     assert adjusted_rand_score(labels, search.labels_) > 0.5
     found = np.flatnonzero(search.results_["n_clusters"] == search.best_params_["n_clusters"])[0]
@@ -163,7 +163,7 @@ def test_shares_are_shares_of_counts(rows, fits, name):
 @pytest.mark.parametrize("name", KINDS)
 def test_the_page_shows_shares_of_counts(rows, fits, name):
     X, model = rows[0], fits[name]
-    for card in cluster_cards(check_context(model, X), None):
+    for card in cluster_cards(check_context(model, X), None, None):
         own = X[model.labels_ == card.number]
         for feature in card.features:
             share = own[:, int(feature.name.split()[-1])].sum() / own.sum()
@@ -173,7 +173,7 @@ def test_the_page_shows_shares_of_counts(rows, fits, name):
 @pytest.mark.parametrize("name", KINDS)
 def test_plots_show_shares_of_counts(fits, name):
     shown = in_counts(fits[name])
-    widths = [bar.get_width() for bar in plots.topic_features(fits[name], 1, n_features=4).patches]
+    widths = [bar.get_width() for bar in plots.topic_features(fits[name], 1, n_features=4, by="share").patches]
     np.testing.assert_allclose(widths, 100 * np.sort(shown.topics[1])[::-1][:4])
 
 

@@ -91,7 +91,7 @@ def test_all_fitted_attributes_are_documented(model, attributes_of):
         "labels_", "weights_", "components_", "cluster_topics_", "cluster_topic_params_", "bound_", "icl_",
         "bound_history_", "n_epochs_", "converged_", "n_features_in_", "smoothing_",
         "starts_", "overdispersion_", "cluster_overdispersion_", "cluster_counts_", "cluster_row_counts_",
-        "topic_prior_", "dispersion_", "stabilize_",
+        "topic_prior_", "dispersion_", "stabilize_", "topics_source_",
     }  # fmt: skip
     assert attributes_of(model).keys() == documented
     assert all(f"\n    {name} : " in MMPCA.__doc__ for name in documented)

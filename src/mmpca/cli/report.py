@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 
     from mmpca.model import MMPCA, ModelFile
 
-RESULT_COLUMNS = ("n_clusters", "n_topics", "predictive", "predictive_error", "icl", "wins")
+# Columns of any criterion.
+RESULT_COLUMNS = (
+    "n_clusters", "n_topics", "shares", "chosen", "n_stable", "n_resamples", "predictive", "predictive_error", "icl",
+    "wins",
+)  # fmt: skip
 
 
 def report(
