@@ -10,7 +10,6 @@ from time import process_time
 from typing import NamedTuple
 
 import numpy as np
-import tomotopy
 from scipy import io, sparse
 from scipy.optimize import linear_sum_assignment
 from sklearn.decomposition import LatentDirichletAllocation
@@ -128,6 +127,8 @@ def sklearns(rows: Counts, n_topics: int, row_prior: float | None, smoothing: fl
 
 def tomotopys(rows: Counts, n_topics: int, smoothing: float) -> Topics:
     """Fit tomotopy's Gibbs sampler on one thread."""
+    import tomotopy  # its compiled part cannot be loaded after some other libraries
+
     model = tomotopy.LDAModel(k=n_topics, eta=smoothing, seed=0)
     model.burn_in = TOMOTOPY_PASSES // 10
     filled = np.flatnonzero(np.diff(rows.indptr))
