@@ -57,3 +57,13 @@ def test_a_single_cluster_or_topic_has_an_interval():
     for sizes in ((1, 2), (2, 1)):
         lower, upper = MMPCA(*sizes, n_init=1, random_state=0).fit(X).theta_interval()
         assert (lower <= upper).all()
+
+
+def test_given_topics_are_certain_so_intervals_are_narrow_and_contain_the_true_shares():
+    data = draw(0)
+    model = MMPCA(3, 3, topics=data.topics, n_init=2, random_state=0).fit(data.X)
+    lower, upper = model.theta_interval(0.99)
+    clusters = [np.bincount(model.labels_[data.labels == q], minlength=3).argmax() for q in range(3)]
+    assert (lower[clusters] <= data.cluster_topics).all()
+    assert (data.cluster_topics <= upper[clusters]).all()
+    assert (upper - lower).max() < 0.1

@@ -610,10 +610,11 @@ def short_texts(n_rows=600, n_clusters=15, n_features=400, length=6, seed=0):
 def test_topics_of_a_mixture_are_distributions_over_the_features_that_occur(n_topics):
     X, _ = short_texts(n_clusters=6)
     rows, n_clusters = as_counts(X), 6
-    beta, labels = starts.mixture_topics(rows, n_topics, n_clusters, np.random.default_rng(0), Monitor())
+    present = X.sum(axis=0) > 0
+    beta, labels = starts.mixture_topics(rows, present, n_topics, n_clusters, np.random.default_rng(0), Monitor())
     assert beta.shape == (n_topics, X.shape[1])
     np.testing.assert_allclose(beta.sum(axis=1), 1)
-    np.testing.assert_array_equal(beta.sum(axis=0) > 0, X.sum(axis=0) > 0)
+    np.testing.assert_array_equal(beta.sum(axis=0) > 0, present)
     if n_topics > n_clusters:
         assert labels is None
     else:
@@ -623,14 +624,27 @@ def test_topics_of_a_mixture_are_distributions_over_the_features_that_occur(n_to
 
 def test_topics_of_a_mixture_are_the_smoothed_profiles_of_its_clusters():
     X, _ = short_texts(n_clusters=6)
-    beta, labels = starts.mixture_topics(as_counts(X), 6, 6, np.random.default_rng(0), Monitor())
-    sums = np.array([X[labels == q].sum(axis=0) for q in range(6)]) + np.where(X.sum(axis=0) > 0, 0.1, 0)
+    present = X.sum(axis=0) > 0
+    beta, labels = starts.mixture_topics(as_counts(X), present, 6, 6, np.random.default_rng(0), Monitor())
+    sums = np.array([X[labels == q].sum(axis=0) for q in range(6)]) + np.where(present, 0.1, 0)
     np.testing.assert_allclose(beta, sums / sums.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("n_topics", [3, 6, 9])
+def test_features_that_a_sample_of_the_rows_lacks_are_possible_in_every_topic(n_topics):
+    X, _ = short_texts(n_clusters=6)
+    present, some = X.sum(axis=0) > 0, as_counts(X[:60])
+    missing = present & (X[:60].sum(axis=0) == 0)
+    assert missing.any()
+    beta, _ = starts.mixture_topics(some, present, n_topics, 6, np.random.default_rng(0), Monitor())
+    assert (beta[:, missing] > 0).all()
+    np.testing.assert_allclose(beta.sum(axis=1), 1)
+    assert not beta[:, ~present].any()
 
 
 def test_sums_of_huge_counts_can_be_factorized():
     X = np.full((6, 4), 2**30) + np.arange(24).reshape(6, 4)
-    beta, _ = starts.mixture_topics(as_counts(X), 2, 3, np.random.default_rng(0), Monitor())
+    beta, _ = starts.mixture_topics(as_counts(X), np.ones(4, bool), 2, 3, np.random.default_rng(0), Monitor())
     np.testing.assert_allclose(beta.sum(axis=1), 1)
 
 

@@ -150,6 +150,14 @@ def test_a_table_of_results_tells_the_same_choice(default):
 # --- store and interruption -------------------------------------------------------------------------------------
 
 
+def test_a_store_tells_many_numbers_of_topics_apart(tmp_path):
+    X = np.random.default_rng(0).poisson(0.7, (60, 45))
+    options = {"n_clusters": [2], "n_topics": range(2, 36), "n_resamples": 0, "random_state": 0}
+    plain, stored = (MMPCASearch(store=store, **options).fit(X) for store in (None, tmp_path))
+    np.testing.assert_array_equal(stored.topic_results_["held_out"], plain.topic_results_["held_out"])
+    assert len(set(stored.topic_results_["held_out"])) > 30
+
+
 def test_a_second_run_takes_its_parts_from_the_store(data, default, tmp_path):
     first = MMPCASearch(random_state=0, store=tmp_path).fit(data.X)
     written = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.npz")}

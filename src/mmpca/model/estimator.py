@@ -653,13 +653,14 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         labels, rng, every = None, np.random.default_rng(run.topics_seed), np.arange(backend.n_rows)
         if source == "lda":
             beta = fit_lda(backend, self.n_topics, rng=rng, n_threads=run.n_threads, monitor=run.monitor).beta
-        elif source == "mixture":
-            run.monitor.begin("topics", "topics: clustering without topics")
-            some = np.sort(rng.permutation(every)[:SAMPLED_ROWS])
-            beta, labels = backend.apply(mixture_topics, some, self.n_topics, self.n_clusters, rng, run.monitor)
         else:
             totals = backend.map_reduce(column_totals, every)  # (V,)
-            if source == "random":
+            if source == "mixture":
+                run.monitor.begin("topics", "topics: clustering without topics")
+                some = np.sort(rng.permutation(every)[:SAMPLED_ROWS])
+                sizes = (self.n_topics, self.n_clusters)
+                beta, labels = backend.apply(mixture_topics, some, totals > 0, *sizes, rng, run.monitor)
+            elif source == "random":
                 beta = np.zeros((self.n_topics, backend.n_features))
                 beta[:, totals > 0] = rng.dirichlet(np.ones((totals > 0).sum()), self.n_topics)
             else:

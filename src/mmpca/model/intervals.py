@@ -60,9 +60,11 @@ def _refit(model: MMPCA, theta: Array, beta: Array, rng: np.random.RandomState) 
     lengths = np.maximum(np.rint(model.unit_counts.sum(axis=1) / np.maximum(sizes, 1)), 1).astype(np.int64)  # (Q,)
     profiles = _shares(theta @ beta)
     rows = sparse.vstack([sparse.csr_array(rng.multinomial(lengths[q], profiles[q])[None]) for q in labels])
+    is_learned = model.topics_source_ in ("lda", "mixture")  # others are as fixed in the refit as in the fit
     refit = type(model)(
         n_clusters,
         len(beta),
+        topics=model.topics_source_ if is_learned else model.components_,
         topic_prior=model.topic_prior_,
         start=labels,
         temperature=1.0,

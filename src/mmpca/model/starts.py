@@ -250,10 +250,16 @@ def mixture_labels(rows: Counts, n_clusters: int, rng: np.random.Generator, moni
 
 
 def mixture_topics(
-    rows: Counts, n_topics: int, n_clusters: int, rng: np.random.Generator, monitor: Monitor
+    rows: Counts,
+    is_present: NDArray[np.bool_],
+    n_topics: int,
+    n_clusters: int,
+    rng: np.random.Generator,
+    monitor: Monitor,
 ) -> tuple[Array, Labels | None]:
     """Return topics from the clusters of a mixture without topics, (K, V), and its labels as a start, (N,).
 
+    The rows may be a sample: `is_present` (V,) says which features occur at all, and these are possible in all topics.
     Topics are the smoothed profiles of as many clusters as topics. If there are fewer topics than clusters, the sums
     of the clusters are factorized by LDA, as if they were rows; if there are more, the labels are not those of the
     clusters to find, and None is returned instead.
@@ -263,9 +269,10 @@ def mixture_topics(
     sums = rows.group_sums(labels, n_groups)  # (groups, V)
     if n_topics < n_groups:
         scale = 1 + sums.max() // LARGEST_COUNT  # sums of large counts
-        whole = as_counts(np.ceil(sums / scale).astype(np.int64))
+        is_new = is_present & (sums.sum(axis=0) == 0)
+        whole = as_counts(np.where(is_new, 1, np.ceil(sums / scale)).astype(np.int64))
         return fit_lda(whole, n_topics, rng=rng, monitor=monitor).beta, labels
-    profiles = np.where(sums.sum(axis=0) > 0, sums + PRIORS[0], 0.0)
+    profiles = np.where(is_present, sums + PRIORS[0], 0.0)
     return profiles / profiles.sum(axis=1, keepdims=True), labels if n_topics == n_clusters else None
 
 

@@ -373,10 +373,10 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
                     break
                 before = tried[max(tried)] if tried else None
                 own = np.random.default_rng([options.seed, k])
-                name = f"held-out-{'-'.join(map(str, [*tried, k]))}"  # the priors come from the numbers before
+                path = hashlib.sha256(repr(tuple(tried)).encode()).hexdigest()[:8]  # priors come from numbers before
                 tried[k] = remember(
                     store,
-                    name[:80],
+                    f"held-out-{path}-{k}",
                     held_out.HeldOut,
                     lambda: held_out.hold_out(folds, k, before, own, threads),  # noqa: B023
                 )
