@@ -51,7 +51,7 @@ def cluster(
         The copy if `copy` is true, otherwise None. These fields are set:
 
         - ``.obs[key_added]``: cluster of each observation, categorical ("0", "1", ...)
-        - ``.obsm["X_" + key_added]``: topic shares, shape (n_obs, n_topics)
+        - ``.obsm["X_" + key_added]``: topic proportions, shape (n_obs, n_topics)
         - ``.varm[key_added + "_topics"]``: topics, shape (n_vars, n_topics); columns sum to one
         - ``.uns[key_added]``: "params", "bound", "icl", "converged", "overdispersion", "weights", shape
           (n_clusters,), and "cluster_topics", shape (n_clusters, n_topics)

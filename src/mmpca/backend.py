@@ -302,6 +302,6 @@ def group_sums(block: Counts, rows: Rows, groups: NDArray[Any], n_groups: int, t
 
 
 def group_rows(block: Counts, rows: Rows, groups: NDArray[Any], n_groups: int, threads: Threads) -> NDArray[np.float64]:
-    """Return in how many of some rows each feature occurs, by group, (groups, V)."""
+    """Count the rows in which each feature occurs, by group, (groups, V)."""
     selected = select(block, rows)
     return selected._replace(data=np.broadcast_to(np.int32(1), selected.nnz)).group_sums(groups, n_groups)

@@ -391,10 +391,10 @@ def _type_error(dtype: np.dtype[Any], name: str) -> Exception:
 
 
 def in_memory(X: Any) -> Any:
-    """Return a table whose values are elsewhere as one in memory, with its names; return anything else unchanged.
+    """Load a table whose values are stored elsewhere, with its names; return anything else unchanged.
 
-    These are sparse matrices of backed AnnData objects, arrays of xarray, lazy data frames of polars, and relations of
-    DuckDB and other tables that offer Arrow streams but no arrays.
+    Such tables are sparse matrices of backed AnnData objects, xarray arrays, polars lazy frames, and DuckDB relations
+    and other tables that offer Arrow streams but no arrays.
     """
     package = type(X).__module__.partition(".")[0]
     if package == "anndata":

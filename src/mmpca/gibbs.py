@@ -4,7 +4,7 @@ With the row removed, the probability that row `i` belongs to cluster `q` is pro
 
     (n_q + alpha)  prod_v (S_qv + beta) ... (S_qv + beta + x_iv - 1)  /  (T_q + V beta) ... (T_q + V beta + L_i - 1)
 
-where n_q, S_q and T_q are the size, sum and total of the other rows of the cluster. The chain is a baseline of its own
+where n_q, S_q and T_q are the size, sum and total of the other rows of the cluster. The sampler is also a baseline
 (:class:`mmpca.baselines.GSDMM`), and its clusters are one of the sources of topics for the search.
 """
 
@@ -149,7 +149,7 @@ def _log_beta(values: Array) -> float:
 
 
 class Chain(NamedTuple):
-    """The end of a chain."""
+    """The final state of a chain."""
 
     labels: Labels  # (N,)
     sums: Array  # of the rows of each cluster, for the features that occur, (V, Q)
@@ -165,7 +165,7 @@ def run_chain(
     priors: tuple[float, float] = PRIORS,
     n_passes: int = N_PASSES,
 ) -> Chain:
-    """Return the end of a chain that starts from random labels.
+    """Run a chain from random labels and return its final state.
 
     Parameters
     ----------

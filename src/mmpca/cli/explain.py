@@ -50,11 +50,10 @@ def explain(
 ) -> None:
     """Explain why rows are in their clusters: how certain that is, and the evidence of each feature.
 
-    Without --row, these are the rows with the lowest probabilities or, if all are close to 1, the smallest evidence
-    per count. Features found in a single row of the fit are not listed.
-    Evidence is measured in nats; one nat multiplies the odds by 2.7.
-    For the data of the fit, the gain of another cluster is the change in the bound when the row moves there;
-    for other rows, the change when the row is added there instead.
+    Without --row, the rows with the lowest probabilities are explained or, if all are close to 1, those with the
+    smallest evidence per count. Features found in a single row of the fit are not listed. Evidence is measured in nats;
+    one nat multiplies the odds by 2.7. For the data of the fit, the gain of another cluster is the change in the bound
+    when the row moves there; for other rows, the change when the row is added there instead.
 
     For example:
 
@@ -117,14 +116,14 @@ def _least_certain(model: MMPCA, data: InputData) -> list[int]:
 
 
 def shortened(why: Explanation, model: MMPCA, n_features: int) -> Explanation:
-    """Return an explanation with the strongest evidence only; features of a single fitted row are not listed.
+    """Return an explanation with only the strongest evidence, without features of a single fitted row.
 
-    Such a feature says a lot about its row and nothing about others. What is not listed is part of `from_others`.
+    Such a feature says a lot about its row and nothing about others. Evidence not listed is part of `from_others`.
     """
     n_rows = getattr(model, "cluster_row_counts_", None)  # older files do not have it
 
     def kept(parts: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
-        """Return the strongest parts that more than one row has."""
+        """Return the strongest evidence from features found in more than one row."""
         return tuple(part for part in parts if n_rows is None or n_rows[:, part.feature].sum() != 1)[:n_features]
 
     for_it, against_it = kept(why.evidence_for), kept(why.evidence_against)
@@ -170,8 +169,8 @@ def _show(out: Console, why: Explanation, name: str, cluster_name: str) -> None:
         return
     if why.is_held_by_itself:
         out.print(
-            f"Without the row itself, cluster {why.runner_up} would be more probable: the row has pulled cluster "
-            f"{why.cluster} toward itself, and moving it would not raise the bound."
+            f"Without the row's own contribution, cluster {why.runner_up} is more probable: the row has pulled cluster "
+            f"{why.cluster} toward itself, so moving it would not raise the bound."
         )
     out.print("Other clusters: log-odds, and gain in the bound, in nats", style="italic")
     table = console_table(right=["cluster", "log-odds", "gain"])

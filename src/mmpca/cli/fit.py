@@ -144,7 +144,8 @@ def _load(
         if not drop_empty:
             check_no_empty_rows(paths, loaded)
         if loaded.n_dropped:
-            loaded.notes.append(f"{counted(loaded.n_dropped, 'row')} without counts dropped, without a label.")
+            dropped = counted(loaded.n_dropped, "row")
+            loaded.notes.append(f"Dropped {dropped} without counts; dropped rows get no label.")
         yield loaded, None, suspicions(loaded, **sizes)
 
 

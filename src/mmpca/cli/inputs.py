@@ -100,7 +100,8 @@ def drop_empty_rows(data: InputData, path: Path, *, drop: bool) -> InputData:
         noun, lack = ("row", "counts") if data.text is None else ("text", "words")
         first_name = data.row_names()[int(np.flatnonzero(n_entries == 0)[0])]
         which = repr(first_name) if n_empty == 1 else f"the first is {first_name!r}"
-        data.table.notes.append(f"{counted(n_empty, noun)} without {lack} dropped ({which}), without a label.")
+        note = f"Dropped {counted(n_empty, noun)} without {lack} ({which}); dropped {noun}s get no label."
+        data.table.notes.append(note)
     return data.take(filled) if n_empty else data
 
 
@@ -286,7 +287,7 @@ def _read_words(path: Path) -> list[str]:
 
 
 def _read_lines(path: Path) -> list[str]:
-    """Return the lines of a file, with a note on an encoding that was guessed."""
+    """Return the lines of a file; print a note if the encoding was guessed."""
     from mmpca.io.streams import read_lines
 
     notes: list[str] = []
@@ -302,9 +303,9 @@ def read_labels(path: Path, names: Sequence[str] | None, n_rows: int, column: st
     """Read one label per row, from a table with a header, or from any other file with one per line.
 
     In a table, `column` has the labels; by default the first of `LABEL_COLUMNS`, or the only one apart from the names.
-    If a column has the names of the rows, labels are matched by name; records of other names are left out, with a note.
-    If no column has any of them, labels are matched by position, with a note if there is a column "row"; if several
-    columns fit, or the best has only some of the names, or duplicates, that is an error.
+    If a column contains the names of the rows, labels are matched by name; records of other rows are ignored, with a
+    note. If no column contains any of them, labels are matched by position, with a note if there is a column "row". It
+    is an error if several columns fit, or if the best one has duplicates or only some of the names.
     """
     from mmpca.io.streams import suffix
 
@@ -325,7 +326,7 @@ def read_labels(path: Path, names: Sequence[str] | None, n_rows: int, column: st
         return labels
     _check_names(path, named, rows, names)
     if len(rows) > len(names):
-        console.notes([f"{path}: {counted(len(rows) - len(names), 'record')} about other rows left out."])
+        console.notes([f"{path}: ignored {counted(len(rows) - len(names), 'record')} of other rows."])
     by_name = dict(zip(rows, labels, strict=True))
     return [by_name[name] for name in names]
 
@@ -347,7 +348,7 @@ def _find_name_column(
         return None
     if len(fitting) > 1 and any(table[title] != table[fitting[0]] for title in fitting):
         raise InputFileError(
-            f"{path}: labels cannot be matched to rows, because several columns have their names: "
+            f"{path}: labels cannot be matched to rows, because several columns contain their names: "
             f"{', '.join(map(repr, fitting))}. Rename the right one to {ROW_COLUMN!r}.",
             path=path,
         )
@@ -377,7 +378,7 @@ def _check_names(path: Path, title: str, rows: Sequence[str], names: Sequence[st
         if in_table[name] != 1 or in_data[name] != 1:
             raise InputFileError(
                 f"{path}: labels cannot be matched to rows, because {name!r} occurs {in_table[name]} times in the "
-                f"column {title!r} and {in_data[name]} times in the data. Give each row of the data once, or remove "
+                f"column {title!r} and {in_data[name]} times in the data. List each row exactly once, or remove "
                 "the column to match labels by position.",
                 path=path,
             )
@@ -388,7 +389,7 @@ def read_columns(path: Path) -> dict[str, list[str]]:
     from mmpca.io.streams import suffix
 
     if suffix(path) not in TABLE_ENDINGS:
-        raise InputFileError(f"{path}: expected a table that ends in one of {', '.join(TABLE_ENDINGS)}.", path=path)
+        raise InputFileError(f"{path}: expected a file name that ends in {', '.join(TABLE_ENDINGS)}.", path=path)
     return _read_table_of_values(path)
 
 
@@ -469,7 +470,7 @@ def check_no_empty_rows(paths: Sequence[Path], loaded: Loaded) -> None:
         return
     first, *others = loaded.empty
     n_others = sum(other.n_empty for other in others)
-    elsewhere = f"; so {_have(n_others)} {counted(n_others, 'row')} in other files" if others else ""
+    elsewhere = f"; {counted(n_others, 'row')} in other files {_have(n_others)} none either" if others else ""
     raise CountsError(
         f"{paths[first.block]}: {first.n_empty:,} of {counted(first.n_read, 'row')} {_have(first.n_empty)} no counts, "
         f"first {first.name!r}{elsewhere}. Such rows cannot be clustered; drop them with --drop-empty."

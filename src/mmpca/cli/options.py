@@ -258,17 +258,19 @@ Seed = Annotated[
 Jobs = Annotated[
     int, typer.Option("--jobs", help="Number of threads or processes; -1 for all cores.", callback=check_jobs)
 ]
-DropEmpty = Annotated[bool, typer.Option("--drop-empty", help="Drop rows without counts; for texts, the default.")]
+DropEmpty = Annotated[
+    bool, typer.Option("--drop-empty", help="Drop rows without counts; texts without words are always dropped.")
+]
 KnownLabels = Annotated[
     Path | None,
     page_option(
         "--labels",
         "--metadata",
-        help="Known labels: a column of a table with the names of the rows in another, or a file with one per line.",
+        help="Known labels: a table with columns for row names and labels, or a file with one label per line.",
     ),
 ]
 LabelColumn = Annotated[
-    str | None, page_option("--label-column", help="Column with the labels, if the table has several.")
+    str | None, page_option("--label-column", help="Column with the labels, if the table has several columns.")
 ]
 Noise = Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of counts with a topic drawn uniformly.")]
 Balance = Annotated[float, typer.Option(min=0.01, max=1.0, help="Ratio of successive cluster sizes; 1 for equal ones.")]
@@ -291,17 +293,17 @@ class ReadOptions(NamedTuple):
         str | None, input_option("--encoding", help="Encoding of text files, such as cp1252; detected by default.")
     ] = None
     sheet: Annotated[str | None, input_option("--sheet", help="Sheet of an .xlsx file; the first by default.")] = None
-    text: Annotated[bool, input_option("--text", help="The file holds one text per line, or see --per.")] = False
-    per: Annotated[TextUnit | None, input_option("--per", help="What one text is in a file of plain text.")] = None
+    text: Annotated[bool, input_option("--text", help="Read the file as texts, one per line; see --per.")] = False
+    per: Annotated[TextUnit | None, input_option("--per", help="Unit that is one text in a plain-text file.")] = None
     text_column: Annotated[
         str | None,
-        input_option("--text-column", help="Column with texts of a .csv, .xlsx, .parquet, .json or .jsonl file."),
+        input_option("--text-column", help="Column with the texts in a .csv, .xlsx, .parquet, .json or .jsonl file."),
     ] = None
     id_column: Annotated[
-        str | None, input_option("--id-column", help="Column with the names of the texts; id by default.")
+        str | None, input_option("--id-column", help="Column with the names of the texts; by default id, name or key.")
     ] = None
     glob: Annotated[
-        str | None, input_option("--glob", help="Files of a folder to read as texts, such as '*.html'.")
+        str | None, input_option("--glob", help="Files in a folder to read as texts, such as '*.html'.")
     ] = None
 
 

@@ -64,7 +64,7 @@ def tables(
 
 
 def _cell(value: Any, joined: bool) -> Any:
-    """Return a value as it is written: numbers rounded, and lists joined for formats without lists."""
+    """Return a value to write: numbers are rounded, and lists are joined for formats without lists."""
     if isinstance(value, float):
         return round(value, DIGITS)
     return "; ".join(map(str, value)) if joined and isinstance(value, list) else value
@@ -94,7 +94,7 @@ def rename(
     for text in names:
         number, is_pair, name = text.partition("=")
         if not (is_pair and number.strip().isdecimal() and len(number) <= options.MAX_DIGITS):
-            raise typer.BadParameter(console.literal(f"{text!r} is not a number and a name such as 3=rugby."))
+            raise typer.BadParameter(console.literal(f"expected NUMBER=NAME, such as 3=rugby, but got {text!r}."))
         given[int(number)] = name.strip() or None
     file = read_model(model)
     file.model.rename(None if topics else given, given if topics else None)

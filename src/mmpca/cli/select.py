@@ -44,7 +44,7 @@ def select(
     ] = None,
     criterion: Annotated[
         SelectionCriterion,
-        typer.Option("--criterion", help="shares allows for rows of a cluster to differ; the others fit a whole grid."),
+        typer.Option("--criterion", help="shares lets rows of a cluster differ; the others fit a whole grid."),
     ] = SelectionCriterion.shares,
     store: Annotated[
         Path | None, typer.Option("--store", help="Folder for finished cells; the same command resumes from it.")
@@ -54,13 +54,13 @@ def select(
         typer.Option(
             "--resamples",
             min=0,
-            help="Look for the same clusters in this many subsets of the rows.",
+            help="Check which clusters are found again in this many subsets of the rows.",
             show_default="5; 0 for a grid",
         ),
     ] = None,
     results: Annotated[
         Path | None,
-        options.table_option("--results", help=f"Write all numbers that were compared to this table: {options.TABLES}"),
+        options.table_option("--results", help=f"Write a table of all compared numbers: {options.TABLES}"),
     ] = None,
     output: ResultOptions = ResultOptions(),
     fitting: FitOptions = FitOptions(),
@@ -185,7 +185,7 @@ def _show_topics(search: MMPCASearch) -> None:
 
 
 def _merges(search: MMPCASearch) -> str:
-    """Return in which order the clusters of the best model merge."""
+    """Describe the order in which the clusters of the best model merge."""
     linkage = search.best_estimator_.merge_path().linkage
     members = [[q] for q in range(len(linkage) + 1)]
     steps = []

@@ -193,9 +193,10 @@ def score_rows(
 ) -> Any:
     """Return the results of one of the functions below for all rows.
 
-    Rows are new, unless their fitted `labels` (N,) are given: then each is judged without its own contribution.
+    Rows are treated as new unless their fitted `labels` (N,) are given; fitted rows are judged without their own
+    contribution.
     """
-    temperature = 1.0 if call is predict_rows else model.temperature_  # which no most probable cluster depends on
+    temperature = 1.0 if call is predict_rows else model.temperature_  # no predicted cluster depends on it
     scores = prediction.scores_of(model.mixture(), model.units, temperature)
     if labels is None:
         labels = np.full(backend.n_rows, -1, dtype=np.int32)

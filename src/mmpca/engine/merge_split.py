@@ -21,7 +21,7 @@ SPLIT_EPOCHS = 10
 MOST_MERGES = 32  # pairs of clusters whose loss is computed exactly: those with the smallest upper bounds
 TRIALS_AT_ONCE = 8  # splits and cuts between two reports of progress
 SPLIT_ROWS = 10_000  # rows of a large cluster on which its split is tried; the others follow
-MANY_TOPICS = 32  # beyond these, a cluster is split on trial by the topics that it uses, with the others pooled
+MANY_TOPICS = 32  # beyond this, trial splits pool the topics that the cluster hardly uses
 
 
 class Merge(NamedTuple):
@@ -284,13 +284,13 @@ def _two_clusters(rows: Counts, labels: ArrayLike, beta: Array, alpha: float, ga
 
 
 def _own_topics(gamma: Array, alpha: float) -> NDArray[np.int64]:
-    """Return the topics in which a split is looked for: of many, those with larger expected counts than their prior."""
+    """Return the topics to split by: with many topics, only those whose expected counts exceed their prior."""
     is_own = gamma >= 2.0 * alpha
     return np.flatnonzero(is_own if len(gamma) > MANY_TOPICS and is_own.any() else np.ones_like(is_own))
 
 
 def _pooled(beta: Array, alpha: float, gamma: Array) -> tuple[Array, Array]:
-    """Return the topics in which a split is looked for, followed by the others as one, and their gamma."""
+    """Return the topics to split by, followed by the others pooled into one, and their gamma."""
     own = _own_topics(gamma, alpha)
     rest = np.setdiff1d(np.arange(len(gamma)), own)
     if len(rest) < 2:

@@ -347,7 +347,7 @@ def climb(
     history : History, optional
         Epochs are added to it.
     sweep : Sweep, optional
-        That of an earlier climb of this state, with what it knows about the rows.
+        The sweep of an earlier climb of this state, which holds information about the rows.
 
     Returns
     -------

@@ -257,7 +257,7 @@ def read_biom(request: Request) -> CountTable:
 
 
 def read_10x(request: Request) -> CountTable:
-    """Read the HDF5 file of a program of 10x Genomics that counts RNA in cells: genes by cells, transposed."""
+    """Read gene counts from a 10x Genomics HDF5 file, which holds genes by cells, and transpose them."""
     path, transposed = request.path, request.transpose is not False
     try:
         import h5py
@@ -279,7 +279,7 @@ def read_10x(request: Request) -> CountTable:
     except InputFileError:
         raise
     except Exception as error:  # h5py raises all kinds of errors on damaged files
-        message = f"this is not an HDF5 file of 10x Genomics, or it is truncated or damaged ({error}). Copy it again."
+        message = f"this is not a 10x Genomics HDF5 file, or it is truncated or damaged ({error}). Copy it again."
         raise input_error(path, message) from error
     names, notes = gene_names(path, identifiers, symbols)
     table = finish_table(request, matrix if transposed else matrix.T, names, cells, transposed=transposed)

@@ -77,7 +77,7 @@ def read_counts(
     layer : str, optional
         For "h5ad": the layer that holds the counts, or "raw". By default, ``X``.
     encoding : str, optional
-        For "table" and "triples": the encoding. By default, UTF-8, UTF-16 or, if it looks like it, Windows-1252.
+        For "table" and "triples": the encoding. Detected by default: UTF-8, UTF-16 or Windows-1252.
     sheet : str, optional
         For "xlsx": the sheet that holds the counts. By default, the first.
 
@@ -137,7 +137,7 @@ def read_counts(
 
 
 def find_matrix(folder: Path) -> Path | None:
-    """Return the matrix in a folder of counts of RNA in cells; None if the path is no such folder."""
+    """Return the matrix file in a 10x Genomics folder; None if the path is not such a folder."""
     if not os.path.isdir(folder):  # unlike Path.is_dir, it never raises
         return None
     return next((path for name in ("matrix.mtx.gz", "matrix.mtx") if (path := folder / name).is_file()), None)
@@ -212,7 +212,7 @@ def detect_format(path: str | Path, *, encoding: str | None = None) -> str:
     str
         "mtx" (Matrix Market), "npz" (SciPy), "table" (CSV or TSV, a column for each feature), "triples" (CSV or TSV,
         a line for each entry), "parquet" (either), "xlsx" (Excel, a column for each feature), "uci" (bag of words),
-        "h5ad", "biom" or "10x" (HDF5 of 10x Genomics).
+        "h5ad", "biom" or "10x" (10x Genomics HDF5).
 
     Raises
     ------
@@ -268,7 +268,7 @@ def _detect_hdf5_format(path: Path) -> str:
     if is_10x:
         return "10x"
     message = (
-        f"expected AnnData, BIOM or counts of 10x Genomics in this HDF5 file, but found the groups {sorted(groups)}. "
+        f"expected AnnData, BIOM or 10x Genomics counts in this HDF5 file, but found the groups {sorted(groups)}. "
         "Convert it to one of them."
     )
     raise input_error(path, message)

@@ -176,9 +176,9 @@ def decode(path: Path, content: bytes, first_line: int = 1, encoding: str = "utf
         name = "UTF-8" if encoding == "utf-8" else encoding
         raise input_error(
             path,
-            f"expected {name} text, but found the byte 0x{content[start]:02x}. If the file has another encoding, name "
-            "it with --encoding or, in Python, encoding: cp1252 for Western Europe, cp1250 for Central Europe, cp1251 "
-            "for Cyrillic, gb18030, shift_jis or utf-16, for example.",
+            f"expected {name} text, but found the byte 0x{content[start]:02x}. If the file has another encoding, "
+            "specify it with --encoding (in Python, encoding): for example, cp1252 for Western Europe, cp1250 for "
+            "Central Europe, cp1251 for Cyrillic, gb18030, shift_jis or utf-16.",
             line=first_line + content.count(b"\n", 0, start),
         ) from error
     if "\x00" in text:
@@ -210,8 +210,8 @@ def split_line(line: str, delimiter: str) -> list[str]:
 
 # --- encodings --------------------------------------------------------------------------------------------------
 
-# What Windows-1252 makes of text in other encodings: words of accented letters alone, capitals after small letters, and
-# symbols within words or, if no Western word ends in them, after words.
+# Signs of another encoding misread as Windows-1252: words made of accented letters alone, capitals after small letters,
+# and symbols within words or, if no Western word ends in them, after words.
 _ACCENTED = "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff\u0152\u0153\u0160\u0161\u0178\u017d\u017e"
 _CAPITALS = "\u00c0-\u00d6\u00d8-\u00de\u0152\u0160\u0178\u017d"
 _WITHIN_WORDS = "\u2013\u2014\u2018\u2019\u2026\xa0\xad\xb7"
@@ -224,7 +224,7 @@ _IMPLAUSIBLE = re.compile(
 def detect_encoding(start: bytes) -> str:
     r"""Return the encoding of a text by its first bytes: "utf-8", "utf-16" or "cp1252".
 
-    Text that is none of these is "utf-8" too: decoding it will find the byte that is not.
+    Other text is reported as "utf-8" too; decoding it then finds the offending byte.
 
     Examples
     --------
@@ -259,8 +259,8 @@ def encoding_notes(path: Path, encoding: str) -> list[str]:
     if encoding != "cp1252":
         return []
     return [
-        f"{path.name}: read as Windows-1252 (cp1252), because it is not UTF-8. If letters look wrong, name its "
-        "encoding with --encoding."
+        f"{path.name}: read as Windows-1252 (cp1252), because it is not UTF-8. If letters look wrong, specify "
+        "its encoding with --encoding."
     ]
 
 
@@ -302,7 +302,7 @@ class _Recoded(io.RawIOBase):
             try:
                 text = self._decoder.decode(content, final=not content)
             except UnicodeError as error:
-                message = f"the text is not {self._encoding} ({error}). Name its encoding with --encoding."
+                message = f"the text is not {self._encoding} ({error}). Specify its encoding with --encoding."
                 raise input_error(self._path, message) from error
             if not content and not text:
                 return 0

@@ -247,23 +247,23 @@ _FEATURE_NAME = re.compile(
 
 
 def _orientation_notes(row_names: Names | None) -> list[str]:
-    """Return a note if the names of the rows are those of features."""
+    """Return a note if the rows are named like features."""
     if row_names is None or len(row_names) < 3:
         return []
     n_features = sum(_FEATURE_NAME.fullmatch(name.strip()) is not None for name in row_names)
     if n_features < 0.9 * len(row_names):
         return []
     return [
-        f"The rows have names of features, such as {short_repr(row_names[0])}. If the rows are features, add "
-        "--transpose; if they are not, --no-transpose."
+        f"The rows are named like features, such as {short_repr(row_names[0])}. If they are features, add "
+        "--transpose; otherwise, add --no-transpose."
     ]
 
 
 def with_taxonomy(table: CountTable, taxonomy: Sequence[str], transposed: bool) -> CountTable:
-    """Return a table with the descriptions of its features; without them if the rows of the file are no features."""
+    """Return a table with the descriptions of its features; without them if the rows of the file are not features."""
     if not transposed:
         return table._replace(notes=[*table.notes, "The last column describes the rows and is not read."])
-    note = "The taxonomy of the features is kept as their annotation and not counted."
+    note = "The taxonomy is kept as an annotation of the features and is not counted."
     return table._replace(notes=[*table.notes, note], feature_annotations={"taxonomy": as_names(taxonomy)})
 
 
@@ -358,7 +358,7 @@ def gene_names(path: Path, identifiers: Sequence[str], symbols: Sequence[str]) -
     """Return the symbols of genes if they are unique, otherwise their identifiers, with a note."""
     if len(set(symbols)) == len(symbols):
         return as_names(symbols), []
-    return as_names(identifiers), [f"{path.name}: identifiers are used, because symbols are not unique."]
+    return as_names(identifiers), [f"{path.name}: gene identifiers are used, because gene symbols are not unique."]
 
 
 def _fit_names(path: Path, source: NamesOrFile, what: str, shape: tuple[int, int], notes: list[str]) -> Names:

@@ -61,12 +61,13 @@ def read_texts(
     id_column : str, optional
         The column or key that names the texts. By default, "id", "name" or "key", or else texts are numbered.
     per : {"line", "paragraph", "file"}, optional
-        What one text is in a file of plain text: a line (the default), lines up to a blank one, or the whole file.
+        The unit that makes up one text in a plain-text file: a line (the default), a paragraph that ends at a blank
+        line, or the whole file.
     glob : str, optional
         Pattern of the files to read in a folder, such as ``"*.html"``. By default, those that end in ``.txt`` or,
         if there are none, in ``.md``, ``.rst`` and the like.
     encoding : str, optional
-        Encoding of text files. By default, each file is read as UTF-8, UTF-16 or, if it looks like it, Windows-1252.
+        Encoding of text files. Detected for each file by default: UTF-8, UTF-16 or Windows-1252.
     sheet : str, optional
         The sheet of an Excel workbook. By default, the first.
 
@@ -97,7 +98,7 @@ def read_texts(
     if os.path.isdir(path):  # unlike Path.is_dir, it never raises
         for name, value in (("column", column), ("id_column", id_column), ("per", per), ("sheet", sheet)):
             if value is not None:
-                raise input_error(path, f"a folder has a file for each text and no {name}. Omit it.")
+                raise input_error(path, f"a folder holds one file per text, so {name} does not apply. Omit it.")
         return _read_folder(path, glob, encoding)
     if glob is not None:
         raise input_error(path, "glob chooses files in a folder, but this is a file. Omit it.")
@@ -140,8 +141,8 @@ def _read_plain(path: Path, per: str | None, encoding: str | None) -> Texts:
         texts = [lines[n] for n in starts]
     if per is None:
         notes.append(
-            f"{path.name}: read as {len(texts):,} {'text' if len(texts) == 1 else 'texts'}, one per line. Choose with "
-            "--per line, paragraph or file."
+            f"{path.name}: read as {len(texts):,} {'text' if len(texts) == 1 else 'texts'}, one per line. To choose "
+            "the unit, use --per line, paragraph or file."
         )
     return _named_texts(path, texts, [n + 1 for n in starts], notes)
 
@@ -158,7 +159,7 @@ def _read_folder(folder: Path, glob: str | None, encoding: str | None) -> Texts:
         wanted = f"files like {glob!r}" if glob else "files with texts, such as .txt or .md,"
         there = f" (but {others})" if others else ""
         raise input_error(
-            folder, f"there are no {wanted} in the folder{there}. Name the files to read with --glob, as in '*.html'."
+            folder, f"there are no {wanted} in the folder{there}. Choose files with --glob, such as '*.html'."
         )
     notes = [f"{folder.name}: other files ({others}) are not read. Choose files with --glob."] if others else []
     guesses: list[str] = []
@@ -166,7 +167,7 @@ def _read_folder(folder: Path, glob: str | None, encoding: str | None) -> Texts:
     if len(guesses) > 1:
         guesses = [
             f"{folder.name}: {len(guesses)} of {len(chosen)} files are not UTF-8 and were read as Windows-1252 "
-            "(cp1252). If letters look wrong, name their encoding with --encoding."
+            "(cp1252). If letters look wrong, specify their encoding with --encoding."
         ]
     return _named_texts(folder, texts, _file_names(folder, chosen), notes + guesses)
 

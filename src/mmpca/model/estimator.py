@@ -69,7 +69,7 @@ MAX_ROUNDS = 3  # of variance factors and clusters
 # "auto" compares these on a sample of the rows, from a few starts on each half of the features.
 CANDIDATES: tuple[tuple[str, str | None], ...] = (("polya", None), ("multinomial", "sqrt"), ("multinomial", None))
 COMPARED_ROWS, COMPARED_STARTS = 2000, 3
-# Sources of topics are compared on a sample of at least as many rows, and this many for each cluster.
+# Sources of topics are compared on a sample of as many rows, or this many for each cluster if that is more.
 ROWS_PER_CLUSTER = 20
 CONCENTRATION_ROWS = 1000  # from which the concentration of topic shares is estimated
 # Attributes that not every fit has.
@@ -123,7 +123,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         ("auto", see docs/topics.md; always "lda" with "polya" and "vbem"); drawn at random; or given. Rows of an array
         must sum to one.
     topic_prior : float, default=1.0
-        Symmetric Dirichlet prior of the topic shares of clusters (alpha in the paper).
+        Symmetric Dirichlet prior of the topic proportions of clusters (alpha in the paper).
     start : {"auto", "random", "kmeans", "anneal", "mixture"} or array of shape (n_samples,), default="auto"
         Labels from which the search starts: a balanced random partition, k-means on the rows in topic space, annealed
         soft assignments, all of these in turn ("auto"; k-means alone for large data), the clusters of a mixture without
@@ -145,9 +145,9 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         `overdispersion_` is above 3; then it chooses between it, "polya" and ``stabilize="sqrt"`` by how well clusters
         found in one half of the features agree with those of the other half (docs/overdispersion.md).
     temperature : float or "auto", default="auto"
-        What `predict_proba` and `explain` divide log-odds by, because real counts carry less evidence than independent
-        ones, and because clusters are uncertain. "auto" estimates it from the fitted rows (docs/overdispersion.md); 1
-        gives the probabilities of the published model. Labels do not depend on it.
+        Number by which `predict_proba` and `explain` divide log-odds, because real counts carry less evidence than
+        independent ones and clusters are uncertain. "auto" estimates it from the fitted rows (docs/overdispersion.md);
+        1 gives the probabilities of the published model. Labels do not depend on it.
     stabilize : {None, "sqrt"}, default=None
         "sqrt" fits and predicts rounded square roots of the counts, an older remedy for overdispersed data.
     max_epochs : int, default=200
@@ -156,9 +156,10 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         A move must raise the bound by more than this share of its magnitude. With "vbem", this applies to a whole
         epoch, with a share of at least 1e-7.
     refit_topics : bool, default=False
-        Also re-estimate topics and topic shares on the final clusters, with the labels held fixed: the last step of the
-        paper, kept in `refit_components_` and `refit_cluster_topics_`. It describes the fitted rows better and new rows
-        worse (docs/topics.md), so predictions do not use it. "vbem" updates its topics anyway and ignores this.
+        Also re-estimate topics and topic proportions on the final clusters, with the labels held fixed: the last step
+        of the paper, kept in `refit_components_` and `refit_cluster_topics_`. It describes the fitted rows better and
+        new rows worse (docs/topics.md), so predictions do not use it. "vbem" updates its topics anyway and ignores
+        this.
     n_jobs : int or None, default=None
         Number of threads, shared first between the starts and then between the rows of a block; -1 uses all cores. The
         result does not depend on it.
@@ -181,7 +182,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         Topics (beta): those of the search, or of the soft assignments with "vbem". Features that never occur have
         probability zero, unless given `topics` say otherwise.
     cluster_topics_ : ndarray of shape (n_clusters, n_topics)
-        Expected topic shares of each cluster (theta).
+        Expected topic proportions of each cluster (theta).
     cluster_topic_params_ : ndarray of shape (n_clusters, n_topics)
         Parameters of their Dirichlet posteriors (gamma).
     smoothing_ : float
@@ -211,7 +212,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     overdispersion_ : float
         Variance of the counts within clusters as a multiple of what the model expects, about 1 if the model holds. With
         "polya" the model expects as much as the factors say, and with ``stabilize="sqrt"`` it is about the roots. If it
-        is large, see `dispersion`; it hardly notices topic shares that vary between rows.
+        is large, see `dispersion`; it is hardly affected by topic proportions that vary between rows.
     cluster_overdispersion_ : ndarray of shape (n_clusters,)
         The same for each cluster.
     dispersion_ : {"multinomial", "shares", "polya"}
@@ -221,14 +222,14 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     mean_profile_ : ndarray of shape (n_features,)
         With "polya", the mean profile of the clusters at which counts are weighed.
     concentration_ : float
-        With "shares" and "polya", the concentration c of the rows' topic shares, which are Dirichlet(c theta_q) in
-        cluster q: the larger, the more alike the rows, infinite if their shares do not vary. It is common to all
-        clusters. Predictions use it, the search does not.
+        With "shares" and "polya", the concentration c of the rows' topic proportions, which are Dirichlet(c theta_q) in
+        cluster q: the larger it is, the more similar the rows; infinite if their proportions do not vary. All clusters
+        share it. Predictions use it; the search does not.
     topics_source_ : {"lda", "mixture", "random", "given"}
         Where the topics of the search come from.
     temperature_ : float
-        What log-odds are divided by, at least 1 if it was estimated. The estimate is made when probabilities are first
-        asked for, or when the model is saved; it can take longer than the fit of a small data set.
+        Number by which log-odds are divided, at least 1 if it was estimated. It is estimated when probabilities are
+        first needed or the model is saved, which can take longer than fitting a small data set.
     topic_prior_ : float
         The `topic_prior` of the fit.
     stabilize_ : {None, "sqrt"}
@@ -441,7 +442,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             self._unit_counts = sums
         self._set_search_results(best, found.outcomes)
         self.converged_ = self.converged_ and found.is_complete
-        # How sure to be of clusters: estimated from some of the rows, once probabilities are asked for.
+        # Temperature: estimated from some of the rows, when probabilities are first needed.
         if isinstance(self.temperature, str):
             some = np.linspace(0, rows.n_rows - 1, n_sampled(rows.n_rows, len(counts))).astype(int)
             self._temperature = Temperature(rows.take(some), best.labels[some], self.mixture(), seeds[2])
@@ -766,8 +767,8 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         """Return the most probable cluster of each row.
 
         Rows are scored with the topics `components_`, smoothed by `smoothing_`, with `cluster_topics_` and `weights_`.
-        All rows are taken for new rows, so the result for one does not depend on the others. A borderline fitted row
-        may be predicted to belong to another cluster than its label says, because during fitting it pulled its cluster
+        All rows are treated as new, so the result for a row does not depend on the others. A borderline fitted row may
+        be predicted to belong to a cluster other than its label, because during fitting it pulled its cluster
         toward itself; :meth:`leave_one_out_proba` judges fitted rows.
 
         Parameters
@@ -801,9 +802,10 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     def leave_one_out_proba(self, X: Any) -> Array:
         """Return the probability of each cluster for the fitted rows, each judged without its own contribution.
 
-        A fitted row has pulled its cluster toward itself, so :meth:`predict_proba` is too sure of it. Here, the row is
-        first taken out of the topic shares and the size of its cluster. These are the probabilities in `explain`, in
-        label files and on pages. A row whose label is not its most probable cluster is held there by itself alone.
+        A fitted row has pulled its cluster toward itself, so :meth:`predict_proba` is overconfident about it. Here, the
+        row is first removed from the topic proportions and the size of its cluster. These are the probabilities in
+        `explain`, in label files and on pages. If a row's label is not its most probable cluster, only its own
+        contribution keeps it there.
 
         Parameters
         ----------
@@ -828,8 +830,8 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         labels = explanation.fitted_labels(rows, self)
         if (labels == explanation.NOT_FITTED).any():
             raise ValueError(
-                f"X must hold the {len(self.labels_)} rows that the model was fitted to, in their order, but it holds "
-                "others. Use predict_proba for new rows."
+                f"X must hold the {len(self.labels_)} rows that the model was fitted to, in the same order, but its "
+                "rows differ. Use predict_proba for new rows."
             )
         joint = prediction.joint_log_likelihood(rows, self.mixture(), labels)
         return prediction.posterior(joint, self.temperature_)
@@ -865,7 +867,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         return prediction.mean_log_likelihood(rows, joint, self.components_, float(self.unit_counts.sum()))
 
     def transform(self, X: Any) -> Array:
-        """Return the rows in topic space: their expected topic shares.
+        """Return the rows in topic space: their expected topic proportions.
 
         Parameters
         ----------
@@ -902,16 +904,16 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     def theta_interval(
         self, level: float = 0.95, *, random_state: int | np.random.RandomState | None = 0
     ) -> tuple[Array, Array]:
-        """Return intervals for the topic shares of clusters, by two dozen refits to simulated rows.
+        """Return intervals for the topic proportions of clusters, from two dozen refits to simulated rows.
 
-        The shares depend on topics that are estimated as well, so their error is mostly bias. Intervals are centered at
-        shares corrected for it, and allow for a remaining bias as large as the correction; they need not contain
-        `cluster_topics_`. They tend to be wider than `level` asks for, and hold as far as the model does.
+        The proportions depend on topics that are also estimated, so their error is mostly bias. Intervals are centered
+        at bias-corrected proportions and allow for a remaining bias as large as the correction; they need not contain
+        `cluster_topics_`. They tend to be wider than `level` requires, and are only as valid as the model.
 
         Parameters
         ----------
         level : float, default=0.95
-            The share of intervals that should contain the true value, between 0 and 1.
+            Fraction of intervals that should contain the true value, between 0 and 1.
         random_state : int, RandomState instance or None, default=0
             Seed of the simulated rows.
 
@@ -931,7 +933,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         check_is_fitted(self)
         if not 0 < level < 1:
             raise ValueError(f"level must be a number between 0 and 1, got {level!r}.")
-        with warnings.catch_warnings():  # simulated rows are no one's data
+        with warnings.catch_warnings():  # about simulated rows, which are of no interest to the caller
             warnings.simplefilter("ignore", OverdispersionWarning)
             lower, upper = intervals.theta_interval(self, float(level), check_random_state(random_state))
         return lower, upper
@@ -957,8 +959,8 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         -------
         X : csr_array of shape (n_samples, n_features)
             Counts; square roots of counts for a model with ``stabilize="sqrt"``. With ``dispersion="shares"``, rows
-            have topic shares of their own. With ``"polya"``, features come in bursts; their variance factors include
-            the variation of topic shares.
+            have their own topic proportions. With ``"polya"``, features come in bursts; their variance factors include
+            the variation of topic proportions.
         y : ndarray of shape (n_samples,)
             Cluster of each row.
         """
@@ -1074,7 +1076,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
 
     @property
     def temperature_(self) -> float:
-        """What log-odds are divided by."""
+        """Number by which log-odds are divided."""
         found = self._temperature
         return found.value if isinstance(found, Temperature) else found
 

@@ -143,8 +143,8 @@ class Explanation(NamedTuple):
         Sum over the features that are not listed. Listed evidence, `from_sizes`, `from_others` and `from_variation` add
         up to `margin`.
     from_variation : float
-        With ``dispersion="shares"`` or ``"polya"``, the rest of the margin: the evidence of features is what it would
-        be if all rows of a cluster mixed the topics alike, and counts less because they do not. 0 otherwise.
+        With ``dispersion="shares"`` or ``"polya"``, the rest of the margin: the evidence listed assumes that all rows
+        of a cluster mix the topics in the same way; this term corrects for the fact that they do not. 0 otherwise.
     is_fitted : bool
         True if X holds the fitted rows; gains then refer to moving the row instead of adding it.
     contribution : float or None
@@ -172,7 +172,7 @@ class Explanation(NamedTuple):
 
     @property
     def is_held_by_itself(self) -> bool:
-        """True if another cluster is more probable than that of a fitted row, which thus pulled its cluster closer."""
+        """True if, without its own contribution, a fitted row would more probably belong to another cluster."""
         return self.is_fitted and self.margin < 0
 
     @property

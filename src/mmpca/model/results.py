@@ -53,7 +53,7 @@ class FeatureMeasures(NamedTuple):
     Attributes
     ----------
     counts, n_rows : array
-        Occurrences in the group, and its rows with the feature. A topic has parts of both.
+        Occurrences in the group, and its rows with the feature; fractional for topics.
     share, lift : array
         Share of the group's counts, and the ratio of that to the share of all counts.
     log_odds, std_error : array
@@ -84,7 +84,7 @@ class FeatureMeasures(NamedTuple):
         return np.where(self.counts > 0, relevance, -np.inf)
 
     def leading(self, n_features: int | None = None) -> list[int]:
-        """Return the features more than a standard error more frequent here than elsewhere, most distinctive first.
+        """Return the features more frequent here than elsewhere by over one standard error, most distinctive first.
 
         If there are none, as with a single cluster, these are the most frequent ones.
         """
@@ -221,7 +221,7 @@ def _n(model: MMPCA, kind: str) -> int:
 
 
 class RowResults(NamedTuple):
-    """The clusters of rows, and how sure they are; all arrays have shape (N,).
+    """The clusters of rows, and how certain they are; all arrays have shape (N,).
 
     Attributes
     ----------
@@ -250,7 +250,7 @@ class RowResults(NamedTuple):
 
 
 def score_rows(model: MMPCA, counts: Counts) -> RowResults:
-    """Return the clusters of rows and how sure they are, as :meth:`mmpca.MMPCA.explain` says."""
+    """Return the clusters of rows and how certain they are, as in :meth:`mmpca.MMPCA.explain`."""
     rows = model.units.convert(counts)
     fitted = explanation.fitted_labels(rows, model)
     joint = prediction.joint_log_likelihood(rows, model.mixture(), fitted) / getattr(
@@ -537,12 +537,12 @@ class ResultTables:
     def rows_frame(
         self, X: Any, *, row_names: Sequence[object] | NDArray[Any] | None = None, backend: str = "pandas"
     ) -> Any:
-        """Return a table of rows, with their clusters and how sure these are.
+        """Return a table of rows, with their clusters and how certain these are.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-            The fitted rows in their order, which keep the clusters of the fit; or other rows, which are predicted.
+            The fitted rows in their order, which keep their labels; or other rows, whose clusters are predicted.
         row_names : sequence of length n_samples, optional
             Their names; by default the index of a data frame, or numbers from 0.
         backend : {"pandas", "polars"}, default="pandas"
@@ -605,9 +605,9 @@ class ResultTables:
         Returns
         -------
         DataFrame
-            Columns kind ("cluster" or "topic"), number, name, feature, count, rows (of the group in which the feature
-            occurs; a topic has parts of both), share (of the group's counts), lift (the share divided by that of all
-            counts), relevance (0.6 log share + 0.4 log lift), log_odds (against all other rows, with an informative
+            Columns kind ("cluster" or "topic"), number, name, feature, count, rows (of the group, with the feature; for
+            a topic, count and rows are fractional), share (of the group's counts), lift (the share divided by that of
+            all counts), relevance (0.6 log share + 0.4 log lift), log_odds (against all other rows, with an informative
             prior), std_error, and z, their ratio, which decides the order (:mod:`mmpca.model.results`).
 
         Examples

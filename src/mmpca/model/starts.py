@@ -240,8 +240,8 @@ def kmeans_labels(shares: Array, n_clusters: int, rng: np.random.Generator) -> L
 def mixture_labels(rows: Counts, n_clusters: int, rng: np.random.Generator, monitor: Monitor | None = None) -> Labels:
     """Return the labels of a mixture of multinomials without topics, by Gibbs sampling; clusters may be empty.
 
-    Of several chains, the one that ends with the largest joint probability of counts and labels is kept; after a
-    request to stop, no further chain begins.
+    Several chains are run, and the one with the largest final joint probability of counts and labels is kept; after
+    a request to stop, no further chain begins.
     """
     chains = list[Chain]()
     while len(chains) < N_CHAINS and not (chains and monitor is not None and monitor.is_stopped):

@@ -1,4 +1,4 @@
-r"""Temperature: by how much the log-odds of rows must be divided to be as sure as the data allow.
+r"""Temperature: the number by which log-odds are divided to correct overconfident probabilities.
 
 The model treats the counts of a row as independent. Real counts come in bursts, topic shares vary within clusters, and
 the clusters themselves are uncertain, so its probabilities are too close to 0 and 1. Dividing all log-odds by one
@@ -56,7 +56,7 @@ def n_sampled(n_rows: int, n_clusters: int) -> int:
 
 
 class Temperature:
-    """A temperature that is estimated when first asked for, because that may take as long as the fit.
+    """A temperature that is estimated when first needed, because that may take as long as the fit.
 
     Parameters
     ----------
@@ -84,9 +84,9 @@ class Temperature:
 
 
 def by_shares(rows: Counts, labels: Labels, mixture: ClusterMixture) -> float:
-    """Return the temperature at which rows are as sure of their clusters as if their topic shares varied.
+    """Return the temperature at which probabilities are as certain as if topic proportions varied within clusters.
 
-    1 if the mixture has a concentration, so that its probabilities allow for this.
+    1 if the mixture has a concentration, because its probabilities then allow for this.
 
     Parameters
     ----------

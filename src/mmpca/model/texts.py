@@ -51,7 +51,7 @@ class TextClusters(ClusterMixin, BaseEstimator):
     Attributes
     ----------
     labels_ : ndarray of int32, shape (n_texts,)
-        Cluster of each text, -1 for texts without words of the vocabulary. After :meth:`load`, without the latter.
+        Cluster of each text, -1 for texts without words of the vocabulary; after :meth:`load`, such texts are missing.
     model_ : MMPCA
         The fitted model of the counts, for figures, reports and explanations.
     counter_ : CountTexts
@@ -122,7 +122,7 @@ class TextClusters(ClusterMixin, BaseEstimator):
         """
         given = read_input(texts, column, ids)
         if self.counter is not None and self.stop_words is not None:
-            raise ValueError("stop_words and counter exclude each other. Pass counter=CountTexts(stop_words=...).")
+            raise ValueError("stop_words and counter cannot be combined. Pass counter=CountTexts(stop_words=...).")
         counter = CountTexts(stop_words=self.stop_words, min_df=2) if self.counter is None else clone(self.counter)
         shared: dict[str, Any] = {"n_jobs": self.n_jobs, "random_state": self.random_state}
         model = MMPCA(self.n_clusters, self.n_topics, **shared, **(self.options or {}))
@@ -172,12 +172,12 @@ class TextClusters(ClusterMixin, BaseEstimator):
         Returns
         -------
         probabilities : ndarray of shape (n_texts, n_clusters)
-            Rows sum to one. Texts without known words have the sizes of the clusters.
+            Rows sum to one. For texts without known words, these are the relative sizes of the clusters.
         """
         return self.model_.predict_proba(self._count(texts, column))
 
     def transform(self, texts: Any, *, column: str | None = None) -> NDArray[np.float64]:
-        """Return the topic shares of each text.
+        """Return the topic proportions of each text.
 
         Parameters
         ----------
@@ -251,7 +251,7 @@ class TextClusters(ClusterMixin, BaseEstimator):
     def rows_frame(
         self, texts: Any = None, *, column: str | None = None, ids: Any = None, backend: str = "pandas"
     ) -> Any:
-        """Return a table of texts, with their clusters and how sure these are.
+        """Return a table of texts, with their clusters and how certain these are.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class TextClusters(ClusterMixin, BaseEstimator):
         Returns
         -------
         DataFrame
-            Columns as in :meth:`mmpca.MMPCA.rows_frame`. Texts without known words are in cluster -1.
+            Columns as in :meth:`mmpca.MMPCA.rows_frame`. The cluster of texts without known words is -1.
         """
         check_is_fitted(self)
         kept = self._results(texts, column, ids)
@@ -300,7 +300,7 @@ class TextClusters(ClusterMixin, BaseEstimator):
     def load(
         cls, path: str | os.PathLike[str], *, tokenizer: Callable[[str], Iterable[str]] | None = None
     ) -> TextClusters:
-        """Load a model of texts from a file, also one written by ``mmpca fit``.
+        """Load a text model from a file written by :meth:`save` or ``mmpca fit``.
 
         Parameters
         ----------
@@ -335,7 +335,7 @@ class TextClusters(ClusterMixin, BaseEstimator):
         model = file.model
         if counter.settings().get("words") != results.feature_names(model):
             raise ModelFileError(
-                f"{os.fspath(path)}: the vocabulary is not that of the model. Fit it again.", path=path
+                f"{os.fspath(path)}: the vocabulary does not match the model. Fit it again.", path=path
             )
         options = model.get_params(deep=False)
         own = {name: options.pop(name) for name in ("n_clusters", "n_topics", "n_jobs", "random_state")}

@@ -79,10 +79,10 @@ def theta_heatmap(model: Any, *, figure: Figure | None = None) -> Figure:
 def marker_dotplot(
     model: Any, X: Any, *, n_features: int = 3, clusters: ArrayLike | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw the features that distinguish each cluster as dots, for all clusters.
+    """Draw a dot plot of the features that distinguish each cluster, for all clusters.
 
-    The area of a dot is the share of the cluster's rows that have the feature; its color is the mean share of the
-    feature among the counts of these clusters, relative to the cluster where it is largest.
+    The area of a dot is the share of the cluster's rows that have the feature; its color is the feature's share of the
+    cluster's counts, relative to the cluster where this share is largest.
 
     Parameters
     ----------
@@ -205,9 +205,9 @@ def relevance_bars(
 def label_composition(
     labels: Sequence[object], clusters: ArrayLike, *, names: Sequence[str] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw what known labels the rows of each cluster have, as stacked bars.
+    """Draw the known labels of the rows of each cluster as stacked bars.
 
-    The seven most frequent labels have colors of their own; the others are gray.
+    The seven most frequent labels have their own colors; the others are gray.
 
     Parameters
     ----------
@@ -326,7 +326,7 @@ def certainty_strips(
 def clustree(partitions: Sequence[ArrayLike], *, ax: Axes | None = None) -> Axes:
     """Draw how clusters split from one partition of the rows to the next, such as fits with 2, 3, 4, ... clusters.
 
-    A line of dots shows a partition; the area of a dot is the size of the cluster. An edge connects two clusters that
+    Each line of dots is a partition; the area of a dot is the size of the cluster. An edge connects two clusters that
     share rows; its width is their share of the lower cluster.
 
     Parameters
@@ -359,7 +359,7 @@ def clustree(partitions: Sequence[ArrayLike], *, ax: Axes | None = None) -> Axes
     """
     labels = [np.unique(np.asarray(one), return_inverse=True)[1] for one in partitions]
     if not labels or len({len(one) for one in labels}) != 1:
-        raise ValueError(f"partitions must have the same, at least one, rows; their sizes are {[*map(len, labels)]}.")
+        raise ValueError(f"partitions must not be empty, and all need the same rows; got sizes {[*map(len, labels)]}.")
     widest = max(int(one.max()) + 1 for one in labels)
     ax = new_axes(ax, width=max(4.0, 1.2 + 0.6 * widest), height=0.8 + 0.75 * len(labels))
     above: Array | None = None

@@ -34,7 +34,7 @@ CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])  # of the sim
 
 
 def cluster_topics(model: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the topic shares of each cluster as a heat map, with the names of clusters and topics.
+    """Draw the topic proportions of each cluster as a heat map, with the names of clusters and topics.
 
     Each cell also shows its share as a number, unless there are more than 200 cells.
 
@@ -359,7 +359,7 @@ def _specificity(shown: Shown) -> Array:
 
 
 def topic_space(model: Any, X: Any, *, clusters: ArrayLike | None = None, ax: Axes | None = None) -> Axes:
-    """Draw rows by their topic shares, colored by cluster, with the cluster's number at its center.
+    """Draw rows by their topic proportions, colored by cluster, with the cluster's number at its center.
 
     With three topics, the rows lie in a triangle and no information is lost: the larger a row's share of a topic, the
     closer it is to that corner. With one or two topics, each cluster has its own horizontal strip. With more topics,

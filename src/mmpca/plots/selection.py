@@ -27,8 +27,8 @@ def criterion_heatmap(
     results : mapping
         `MMPCASearch.results_`, or any table with the columns `n_clusters`, `n_topics` and the criterion.
     criterion : str, optional
-        Column to draw, where larger values are better; by default the first of "shares", "predictive" and "icl" that
-        there is.
+        Column to draw, where larger values are better; by default the first of "shares", "predictive" and "icl" in
+        the results.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default those of a new figure.
 
@@ -74,8 +74,8 @@ def criterion_curves(results: Mapping[str, ArrayLike], *, criterion: str | None 
     results : mapping
         `MMPCASearch.results_`, or any table with the columns `n_clusters`, `n_topics` and the criterion.
     criterion : str, optional
-        Column to draw, where larger values are better; by default the first of "shares", "predictive" and "icl" that
-        there is.
+        Column to draw, where larger values are better; by default the first of "shares", "predictive" and "icl" in
+        the results.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default those of a new figure.
 

@@ -39,9 +39,9 @@ def write_report(
 ) -> Path:
     """Write a self-contained HTML page about a fitted model.
 
-    The page needs no network and no other files. It explains the clusters of at most 240 rows, and its map and its
-    search box have about 20,000 evenly spaced ones; the page says so if there are more. Names and texts from the data
-    are shortened and escaped.
+    The page needs no network and no other files. It explains the clusters of at most 240 rows, and its map and search
+    box cover about 20,000 evenly spaced rows; if there are more, the page says so. Names and texts from the data are
+    shortened and escaped.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ class Report:
         return f"Report({self._title!r})"
 
     def _repr_html_(self) -> str:
-        """Return a frame with the page for notebooks; no server and no file is needed."""
+        """Return a frame that displays the page in a notebook, without a server or a file."""
         return (
             f'<iframe title="{escape(self._title)}" sandbox="allow-scripts allow-downloads" '
             f'style="width: 100%; height: {FRAME_HEIGHT}px; border: 1px solid #ccc" '

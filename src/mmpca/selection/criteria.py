@@ -1,7 +1,7 @@
 r"""Criteria that compare numbers of clusters and topics, and a description of the choice. Larger is always better.
 
 `shares` chooses the number of topics by held-out features (:mod:`mmpca.selection.held_out`), and then the number of
-clusters by a mixture that allows for rows of one cluster to differ (:mod:`mmpca.selection.mixture`). The other criteria
+clusters by a mixture that lets rows of one cluster differ (:mod:`mmpca.selection.mixture`). The other criteria
 compare the cells of a grid.
 
 `icl` is the paper's criterion. `cluster_score` compares numbers of clusters at one number of topics,
@@ -241,9 +241,9 @@ def describe(choice: Choice) -> str:
         closest = choice.by_clusters.closest
         second = f"{_count(choice.best, 'cluster')} {'fits' if choice.best == 1 else 'fit'} the rows {how} {closest}."
     elif choice.n_topics == 1:
-        second = "Rows show no differences that could tell clusters apart."
+        second = "The rows show no differences that would separate clusters."
     else:
-        second = f"No other number of clusters than {choice.best} was tried."
+        second = f"No number of clusters other than {choice.best} was tried."
     if choice.by_topics.beyond:
         third = f"Try {choice.by_topics.beyond} topics as well: {k} is at the edge of the numbers that were tried."
     elif not choice.by_topics.strength:

@@ -61,20 +61,21 @@ RULES = {
 class MMPCASearch(ClusterMixin, BaseEstimator):
     """Choose the numbers of clusters and topics.
 
-    By default, topics are tried from one upward for as long as they predict held-out features clearly better, and
-    clusters for as long as a mixture that allows for rows of one cluster to differ fits clearly better. The clusters
-    that resamples of the rows do not find again are not counted. One model is fitted, with the numbers chosen.
+    By default, the number of topics is increased from one for as long as held-out features are predicted clearly
+    better, and then the number of clusters for as long as a mixture that lets rows of one cluster differ fits clearly
+    better. Clusters that are not found again in resamples of the rows are not counted. One model is fitted, with the
+    numbers chosen.
 
     Parameters
     ----------
     n_clusters : "auto" or iterable of int, default="auto"
-        Numbers of clusters to try, in ascending order; gaps are allowed. "auto" starts at one and ends by itself.
+        Numbers of clusters to try, in ascending order; gaps are allowed. "auto" starts at one and stops on its own.
         There are never more independent topics than clusters: the profiles of Q clusters have rank Q at most.
     n_topics : "auto" or iterable of int, default="auto"
         Numbers of topics to try, in ascending order.
     criterion : {"shares", "predictive", "icl"}, default="shares"
         "shares" chooses the smallest number of topics within one standard error of the best prediction of held-out
-        features, and then the number of clusters by the BIC of a mixture over the rows' topic shares. "predictive"
+        features, and then the number of clusters by the BIC of a mixture over the rows' topic proportions. "predictive"
         and "icl" fit every combination of the numbers, by default 2 to 8 clusters and 2 to 5 topics, and assume that
         the rows of a cluster differ by multinomial noise alone: "predictive" by held-out counts and a penalized bound,
         "icl" as in the paper.
@@ -94,11 +95,11 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
     n_folds : int or "auto", default="auto"
         Number of folds that compare numbers of topics. For "shares", each holds out a fifth of the rows, and "auto"
         means 2, or 1 for large data; at most 5. For "predictive", every count is predicted from the other folds, and
-        "auto" means 5. For "icl", it means 0, no prediction.
+        "auto" means 5. For "icl", "auto" means 0: no counts are predicted.
     n_resamples : int or "auto", default="auto"
-        Number of random samples of 80% of the rows. With "shares", the mixture is fitted to each of them, and clusters
-        that all of them find again are counted; "auto" means 5. With the other criteria, the whole search is repeated,
-        to see how often each cell wins; "auto" means 0.
+        Number of random samples of 80% of the rows. With "shares", the mixture is fitted to each of them, and only
+        clusters found again in all of them are counted; "auto" means 5. With the other criteria, the whole search is
+        repeated to see how often each cell wins; "auto" means 0.
     n_jobs : int or None, default=None
         Number of cells fitted in parallel by joblib: in processes, or on the backend chosen by
         :func:`joblib.parallel_config`. With a Dask client, ``with joblib.parallel_config("dask"): search.fit(X)`` fits
@@ -211,7 +212,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
     # --- fitting ------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: object = None, *, callback: Callback | None = None) -> Self:
-        """Choose the numbers, and fit the model with these.
+        """Choose the numbers, and fit the model with them.
 
         Parameters
         ----------
@@ -222,8 +223,8 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         callback : callable, optional
             Called with a :class:`~mmpca.monitor.Progress` at the beginning of each stage ("topics", "clusters",
             "resamples" and "cells", or "topics", "cells", "neighbors" and "resamples" for a grid) and after each of its
-            steps. If it returns a true value, the search stops and chooses among what is finished. A grid does so
-            after Ctrl-C as well.
+            steps. If it returns a true value, the search stops and chooses among the finished results. A grid search
+            also does so after Ctrl-C.
 
         Returns
         -------
@@ -238,7 +239,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         Warns
         -----
         InterruptedSearchWarning
-            If the search was interrupted; what was finished is compared.
+            If the search was interrupted; only finished results are compared.
         SuspiciousCountsWarning
             As in :meth:`mmpca.MMPCA.fit`.
         """
@@ -349,7 +350,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         monitor.end()
         if was_stopped or monitor.is_stopped:
             warn(
-                f"The search was interrupted. {_listed(tried)} topics and {_listed(path)} clusters are compared.",
+                f"The search was interrupted. Only {_listed(tried)} topics and {_listed(path)} clusters were compared.",
                 InterruptedSearchWarning,
             )
 

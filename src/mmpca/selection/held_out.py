@@ -1,11 +1,11 @@
-r"""Numbers of topics by held-out rows and features.
+r"""Compare numbers of topics by held-out rows and features.
 
 Topics are learned from some rows and judged on the others. There, the features are divided into two random halves: the
 counts of one half give the topic shares of a row, and these predict its counts in the other half. Too few topics cannot
 predict them; too many have learned the noise of their own rows.
 
-Held-out counts of the same features would not do. A feature that occurs in bursts predicts itself, so that every
-further topic that consists of a few features helps. Bursts of one feature say nothing about others.
+Holding out counts of the same features would not work: a feature that occurs in bursts predicts itself, so every
+additional topic made of a few features helps. Bursts of one feature say nothing about others.
 
 If :math:`\theta` are the shares of a row and :math:`b_{kA}` the sum of topic k over half A, the counts in A, given
 their total, are multinomial with shares proportional to :math:`\theta_k b_{kA}` of the topics :math:`\beta_k / b_{kA}`.

@@ -1,4 +1,4 @@
-r"""Numbers of clusters by a mixture over the rows' topic counts, which knows that rows of one cluster differ.
+r"""Compare numbers of clusters by a mixture over the rows' topic counts that lets rows of one cluster differ.
 
 Given K topics, row i has expected topic counts :math:`s_i`, (K,). The rows of a cluster mix the topics differently:
 :math:`\theta_i \sim` Dirichlet(:math:`\alpha_q`), so the counts are Dirichlet-multinomial,

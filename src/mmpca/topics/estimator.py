@@ -178,7 +178,7 @@ class LDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Array:
-        """Return the most probable topic shares of the rows.
+        """Return the most probable topic proportions of the rows.
 
         Parameters
         ----------
@@ -231,7 +231,7 @@ class LDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return float(np.exp(-total / max(1, int(scored.data.sum(dtype=np.int64)))))
 
     def _shares(self, rows: Counts) -> Array:
-        """Return the most probable topic shares of the rows, (N, K)."""
+        """Return the most probable topic proportions of the rows, (N, K)."""
         with open_threads(effective_n_jobs(self.n_jobs)) as threads:
             beta_rows = np.ascontiguousarray(self.components_.T)
             return fitted_shares(rows, beta_rows, self.row_prior_, tol=1e-7, max_iter=1000, threads=threads)

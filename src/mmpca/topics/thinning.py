@@ -176,8 +176,8 @@ def new_feature_scores(split: CountSplit, labels: NDArray[np.int32], n_clusters:
 
     .. math:: p_{qv} / (1 - \sum_{u \in F_i} p_{qu}).
 
-    Held-out counts of features in F_i say little about clusters: rows repeat their own features, so that clusters of
-    rows with the same few bursts would seem to predict well.
+    Held-out counts of features in F_i say little about clusters: rows repeat their own features, so clusters of rows
+    with the same few bursts would seem to predict well.
 
     Parameters
     ----------
