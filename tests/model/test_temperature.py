@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mmpca import MMPCA, load
+from mmpca.engine.sweep import GreedySweep
 from mmpca.model.temperature import by_agreement
 from mmpca.simulate import paper_design
 
@@ -105,6 +106,26 @@ def test_the_temperature_is_the_same_before_and_after_pickling_and_saving(tmp_pa
     model.save(tmp_path / "a.mmpca")
     found = {fitted.temperature_ for fitted in (model, other, copied, load(tmp_path / "a.mmpca"))}
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("ask", [MMPCA.predict_proba, lambda model, X: model.theta_interval()])
+def test_ctrl_c_ends_an_estimate_and_the_next_one_is_complete(ask, monkeypatch):
+    X, _ = draw(60, 6)
+    model, other = (MMPCA(3, 3, n_init=1, random_state=0).fit(X) for _ in range(2))
+    visit, calls = GreedySweep.visit, []
+
+    def interrupted_once(*arguments):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return visit(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GreedySweep, "visit", interrupted_once)
+        with pytest.raises(KeyboardInterrupt):
+            ask(model, X)
+    assert len(calls) == 2
+    np.testing.assert_array_equal(ask(model, X), ask(other, X))
 
 
 def test_degenerate_data_have_a_temperature():

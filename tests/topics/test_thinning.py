@@ -160,3 +160,10 @@ def test_scores_do_not_depend_on_the_numbers_of_clusters_or_the_order_of_rows():
 def test_rows_that_show_nothing_new_score_zero():
     rows = as_counts([[3, 1], [2, 2]])
     assert new_feature_scores(CountSplit(rows, rows), np.array([0, 1]), 2).tolist() == [0, 0]
+
+
+def test_scores_are_log_probabilities_even_where_little_is_left_to_show():
+    kept = as_counts([[2 * 10**9, 2 * 10**9, 0]] * 3 + [[2 * 10**9, 2 * 10**9, 1]])
+    held_out = as_counts([[1, 0, 1], [1, 0, 0], [1, 1, 0], [0, 1, 0]])
+    for labels in ([0, 0, 1, 1], [0, 1, 1, 0]):
+        assert (new_feature_scores(CountSplit(kept, held_out), np.array(labels), 2) <= 0).all()

@@ -11,6 +11,7 @@ variable with mean d / s and variance 1, as in honest confidence intervals (Arms
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,7 @@ from scipy.stats import ncx2
 
 from mmpca.backend import LocalRows
 from mmpca.counts import as_counts
+from mmpca.errors import InterruptedSearchWarning
 
 if TYPE_CHECKING:
     from mmpca.model.estimator import MMPCA
@@ -71,7 +73,12 @@ def _refit(model: MMPCA, theta: Array, beta: Array, rng: np.random.RandomState) 
         random_state=rng.randint(2**31),
     )
     counts = as_counts(sparse.csr_array(rows))
-    refit.fit_rows(LocalRows(counts), attributes={"n_features_in_": counts.n_features})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", InterruptedSearchWarning)
+        try:
+            refit.fit_rows(LocalRows(counts), attributes={"n_features_in_": counts.n_features})
+        except InterruptedSearchWarning:  # Ctrl-C means all refits
+            raise KeyboardInterrupt from None
     topics = linear_sum_assignment(-(np.sqrt(beta) @ np.sqrt(refit.components_).T))[1]
     table = np.zeros((n_clusters, n_clusters))
     np.add.at(table, (labels, refit.labels_), 1)

@@ -253,21 +253,19 @@ def score_rows(model: MMPCA, counts: Counts) -> RowResults:
     """Return the clusters of rows and how certain they are, as in :meth:`mmpca.MMPCA.explain`."""
     rows = model.units.convert(counts)
     fitted = explanation.fitted_labels(rows, model)
-    joint = prediction.joint_log_likelihood(rows, model.mixture(), fitted) / getattr(
-        model, "temperature_", 1.0
-    )  # (N, Q)
-    clusters = np.where(fitted == explanation.NOT_FITTED, joint.argmax(axis=1), fitted).astype(np.int32)
-    every = np.arange(len(joint))
-    others = joint.copy()
-    others[every, clusters] = -np.inf
-    runner_up = others.argmax(axis=1) if joint.shape[1] > 1 else np.full(len(joint), -1)
-    return RowResults(
-        clusters=clusters,
-        probability=prediction.own_probability(prediction.posterior(joint), clusters),
-        runner_up=runner_up.astype(np.int32),
-        margin=joint[every, clusters] - others.max(axis=1),
-        totals=counts.row_totals(),
-    )
+    clusters, runner_up = np.empty(rows.n_rows, np.int32), np.full(rows.n_rows, -1, np.int32)
+    probability, margin = np.empty(rows.n_rows), np.empty(rows.n_rows)
+    for part, joint in prediction.joint_in_blocks(rows, prediction.scores_of(model.mixture()), fitted):
+        joint /= model.temperature_  # (n, Q)
+        every, own = np.arange(len(joint)), fitted[part]
+        own = clusters[part] = np.where(own == explanation.NOT_FITTED, joint.argmax(axis=1), own)
+        probability[part] = prediction.own_probability(prediction.posterior(joint), own)
+        of_own = joint[every, own]
+        joint[every, own] = -np.inf
+        if joint.shape[1] > 1:
+            runner_up[part] = joint.argmax(axis=1)
+        margin[part] = of_own - joint.max(axis=1)
+    return RowResults(clusters, probability, runner_up, margin, totals=counts.row_totals())
 
 
 def typical_rows(model: MMPCA, counts: Counts, clusters: NDArray[Any], n_rows: int) -> list[list[int]]:

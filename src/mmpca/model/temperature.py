@@ -194,6 +194,8 @@ def _joint_of_half(
     starts, patience = plan_starts("kmeans", 1, **sizes, shape=(half.n_rows, half.n_features), seed=seed)
     options = engine.SearchOptions(n_clusters=n_clusters, alpha=mixture.topic_prior, patience=patience)
     best = best_of(search_from_starts(LocalRows(half), fit.beta, starts, options, seed=0, sample_size=half.n_rows))
+    if best.history.interrupted:  # Ctrl-C means the whole estimate
+        raise KeyboardInterrupt
     theta = best.gamma / best.gamma.sum(axis=1, keepdims=True)
     sums = half.group_sums(best.labels, n_clusters)
     smoothing = choose_smoothing(half, best.labels, best.beta, theta, sums)

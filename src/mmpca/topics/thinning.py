@@ -221,7 +221,8 @@ def new_feature_scores(split: CountSplit, labels: NDArray[np.int32], n_clusters:
 
         shown = np.bincount(row_of[0], probability(labels[row_of[0]], kept.indices), kept.n_rows)  # (N,)
         left = np.maximum(1.0 - shown, np.finfo(float).tiny)
-        scores = np.bincount(rows, np.log(probability(labels[rows], features) / left[rows]), kept.n_rows)
+        given_new = np.minimum(probability(labels[rows], features) / left[rows], 1.0)  # rounding
+        scores = np.bincount(rows, np.log(given_new), kept.n_rows)
         if scores.sum() > best.sum():
             best = scores
     return best
