@@ -191,7 +191,9 @@ def leading_labels(context: Context) -> list[list[tuple[str, float]]]:
 def has_own_topics(clusters: list[ClusterCard]) -> bool:
     """Return True if every cluster is made up mostly of a topic that no other cluster is made up of."""
     largest = [(max(cluster.shares), cluster.topics[0]) for cluster in clusters]
-    return len({topic for _, topic in largest}) == len(clusters) > 1 and min(largest)[0] >= OWN_TOPIC
+    n_topics = len(clusters[0].shares)
+    is_own = len({topic for _, topic in largest}) == len(clusters) == n_topics > 1
+    return is_own and min(largest)[0] >= OWN_TOPIC
 
 
 def script_words(context: Context) -> dict[str, Any]:
@@ -297,13 +299,15 @@ def summary_sentences(
         _sizes(context),
     ]
     if margins is not None:
-        clear, likely, borderline = (
-            percent(margins.verdict.count(verdict) / context.n_rows) for verdict in ("clear", "likely", "borderline")
-        )
-        sentences.append(
-            f"{clear} of the rows clearly belong to their cluster, {likely} probably do, and {borderline} are "
-            "borderline cases."
-        )
+        shares = {verdict: margins.verdict.count(verdict) / context.n_rows for verdict in VERDICTS}
+        if shares["clear"] == 1:
+            sentences.append("All rows clearly belong to their cluster.")
+        else:
+            clear, likely, borderline = (percent(share) for share in shares.values())
+            sentences.append(
+                f"{clear} of the rows clearly belong to their cluster, {likely} probably do, and {borderline} are "
+                "borderline cases."
+            )
     if choice is not None:
         sentences.append(f"A search over several numbers of clusters and topics favored {choice.reason}")
         if choice.best != (len(model.weights_), len(model.components_)):

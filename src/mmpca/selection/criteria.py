@@ -207,8 +207,10 @@ def simplest_number(numbers: NDArray[Any], score: Array) -> int:
     return int(min(q for q, value in zip(numbers, score, strict=True) if value > score.max() - WEAK))
 
 
-def describe(choice: Choice) -> str:
+def describe(choice: Choice, *, knows_topics: bool = True) -> str:
     """Describe a choice by `shares` in three sentences: the numbers, the clusters, the topics.
+
+    If it is not known how well other numbers of topics did, neither is the strength of the evidence.
 
     Examples
     --------
@@ -221,7 +223,9 @@ def describe(choice: Choice) -> str:
     2 topics predict held-out features best.
     """
     q, k, (low, high) = choice.n_clusters, choice.n_topics, choice.plateau
-    first = f"{_cell(q, k)}, with {choice.strength} evidence." if choice.strength else f"{_cell(q, k)}."
+    first = (
+        f"{_cell(q, k)}, with {choice.strength} evidence." if choice.strength and knows_topics else f"{_cell(q, k)}."
+    )
     if not choice.is_determined:
         first = f"{_cell(q, k)}, but the data do not determine the number of clusters ({low} to {high})."
     elif low < high:
@@ -232,7 +236,8 @@ def describe(choice: Choice) -> str:
     elif choice.n_resamples and choice.best > 1:
         again = f"{'every one of ' if choice.n_resamples > 1 else ''}{_count(choice.n_resamples, 'resample')}"
         if q < choice.best:
-            second = f"{choice.best} clusters fit best, but only {q} of them are found again in {again}."
+            fewest = f"{choice.best} clusters are the fewest that fit about as well as any number"
+            second = f"{fewest}, but only {q} of them are found again in {again}."
         else:
             second = f"{again[:1].upper()}{again[1:]} finds all {q} clusters again."
     elif choice.by_clusters.strength:
@@ -244,7 +249,9 @@ def describe(choice: Choice) -> str:
         second = "The rows show no differences that would separate clusters."
     else:
         second = f"No number of clusters other than {choice.best} was tried."
-    if choice.by_topics.beyond:
+    if not knows_topics:
+        third = ""
+    elif choice.by_topics.beyond:
         third = f"Try {choice.by_topics.beyond} topics as well: {k} is at the edge of the numbers that were tried."
     elif not choice.by_topics.strength:
         third = f"The number of topics is {k}."
@@ -252,7 +259,7 @@ def describe(choice: Choice) -> str:
         is_best = choice.by_topics.strength != "weak"
         verb = "predicts" if k == 1 else "predict"
         third = f"{_count(k, 'topic')} {verb} held-out features {'best' if is_best else 'as well as more topics do'}."
-    return " ".join((first, second, third))
+    return " ".join(sentence for sentence in (first, second, third) if sentence)
 
 
 def reason(results: Mapping[str, NDArray[Any]], criterion: str, most: tuple[float, float] = (np.inf, np.inf)) -> str:
@@ -272,7 +279,7 @@ def reason(results: Mapping[str, NDArray[Any]], criterion: str, most: tuple[floa
         n_stable = int(results["n_stable"].max()) if "n_stable" in results else -1
         n_resamples = int(results["n_resamples"].max()) if "n_resamples" in results else 0
         stable = n_stable if n_resamples else None
-        return describe(choose(results, {k: (0.0, 0.0)}, k, stable, n_resamples, most))
+        return describe(choose(results, {k: (0.0, 0.0)}, k, stable, n_resamples, most), knows_topics=False)
     n_clusters, n_topics, score = results["n_clusters"], results["n_topics"], results[criterion]
     is_random = criterion == "predictive" and "predictive_error" in results
     error = results["predictive_error"] if is_random else np.zeros(len(score))

@@ -307,7 +307,9 @@
       const text = `${q} ${short.length > 26 ? `${short.slice(0, 25)}…` : short}`;
       const half = pen.measureText(text).width / 2 + 3;
       const x = Math.max(half, Math.min(median(members[q].map((at) => at[0])), canvas.clientWidth - half));
-      const y = median(members[q].map((at) => at[1]));
+      // Above its points, which a name in their middle would cover; a few stray points do not count.
+      const heights = members[q].map((at) => at[1]).sort((a, b) => a - b);
+      const y = Math.max(9, heights[Math.floor(0.03 * heights.length)] - 12);
       const free = [0, 16, -16, 32, -32].find((d) => boxes.every(([left, right, top]) => x + half < left || x - half > right || Math.abs(y + d - top) > 15));
       if (free === undefined) continue;
       boxes.push([x - half, x + half, y + free]);
