@@ -45,14 +45,14 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
 N_SPLITS = 3  # of the features; the result is the geometric mean
-MIN_ROWS, ROWS_PER_CLUSTER = 1000, 100  # in the sample of the fitted rows, if there are more
+MIN_ROWS, ROWS_PER_CLUSTER, MAX_ROWS = 1000, 100, 5000  # in the sample of the fitted rows, if there are more
 LARGEST = 2.0**20  # beyond which probabilities say nothing
 BISECTIONS = 30
 
 
 def n_sampled(n_rows: int, n_clusters: int) -> int:
     """Return the number of fitted rows from which the temperature is estimated."""
-    return min(n_rows, max(MIN_ROWS, ROWS_PER_CLUSTER * n_clusters))
+    return min(n_rows, max(MIN_ROWS, min(MAX_ROWS, ROWS_PER_CLUSTER * n_clusters)))
 
 
 class Temperature:
