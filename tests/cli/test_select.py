@@ -44,7 +44,7 @@ def test_a_store_of_another_seed_is_named(selected, mmpca_command, studio):
 
 
 def test_progress_is_printed(selected):
-    assert selected.err.count("%") >= 3  # topics, cells, neighbors
+    assert selected.err.count("%") >= 1  # stages of less than a second are left out
 
 
 @pytest.mark.parametrize("has_store", [False, True])
