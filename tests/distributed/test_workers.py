@@ -26,10 +26,10 @@ def call(workers, function, *arguments):
 
 
 def small_cluster(n_workers, n_threads=1, **options):
-    """Return a cluster of threads in this process."""
+    """Return a cluster, by default of threads in this process."""
     from distributed import LocalCluster
 
-    options |= {"processes": False, "dashboard_address": "127.0.0.1:0"}
+    options = {"processes": False, "dashboard_address": "127.0.0.1:0"} | options
     return LocalCluster(n_workers=n_workers, threads_per_worker=n_threads, **options)
 
 
@@ -49,21 +49,20 @@ def wait_until_exists():
 # --- lost workers and schedulers --------------------------------------------------------------------------------
 
 
-def test_a_call_that_kills_every_worker_is_an_error(client):
-    def set_allowed_failures(number, dask_scheduler):
-        before, dask_scheduler.allowed_failures = dask_scheduler.allowed_failures, number
-        return before
+def test_a_call_that_kills_every_worker_is_an_error():
+    from distributed import Client
+
+    def forbid_failures(dask_scheduler):
+        dask_scheduler.allowed_failures = 0
 
     def die():
         os.kill(os.getpid(), signal.SIGKILL)
 
-    before = client.run_on_scheduler(set_allowed_failures, 0)
-    try:
+    # A cluster of its own: no other test waits until its workers are there again.
+    with small_cluster(2, processes=True) as cluster, Client(cluster, set_as_default=False) as client:
+        client.run_on_scheduler(forbid_failures)
         with pytest.raises(ClusterError):
             call(Workers(client), die)
-    finally:
-        client.run_on_scheduler(set_allowed_failures, before)
-    client.wait_for_workers(2)
 
 
 def test_a_lost_scheduler_is_an_error(X, blocks, search_many):
