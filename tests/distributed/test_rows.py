@@ -121,7 +121,7 @@ def test_rows_that_die_with_a_worker_during_a_call_are_restored(X, client, local
     found = backend.map_reduce(deadly, SOME["all"], shared=(str(tmp_path / "dead"),))
     assert (tmp_path / "dead").exists()
     np.testing.assert_array_equal(found, local.map_reduce(column_totals, SOME["all"]))
-    client.wait_for_workers(2)
+    client.wait_for_workers(2, timeout=300)
 
 
 # --- topics and searches ----------------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ def test_a_worker_killed_between_two_blocks_costs_only_time(
             os.kill(killed[0], signal.SIGKILL)
 
     found = search_many(dask_rows, max_epochs=2, monitor=Monitor(kill))
-    client.wait_for_workers(2)
+    client.wait_for_workers(2, timeout=300)
     assert killed
     assert killed[0] not in client.run(os.getpid).values()
     assert_same_outcomes(found, search_many(local, max_epochs=2))
