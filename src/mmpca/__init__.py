@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from mmpca.selection import MMPCASearch
 
 __all__ = ["MMPCA", "MMPCASearch", "TextClusters", "__version__", "load"]
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 _MODULES = {
     "MMPCA": "mmpca.model",

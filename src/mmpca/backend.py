@@ -246,7 +246,7 @@ class LocalRows:
 
     def map(self, call: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call the function for each task, in threads."""
-        return list(self.threads.imap(lambda task: call(select(self.rows, task[0]), *task[1:]), tasks))
+        return self.threads.map(lambda task: call(select(self.rows, task[0]), *task[1:]), tasks)
 
     def with_counts(self, call: Callable[..., Counts], *shared: Any) -> LocalRows:
         """Return the same rows with other counts."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -162,10 +162,11 @@ def run_chain(
     n_clusters: int,
     rng: np.random.RandomState,
     *,
+    labels: NDArray[Any] | None = None,
     priors: tuple[float, float] = PRIORS,
     n_passes: int = N_PASSES,
 ) -> Chain:
-    """Run a chain from random labels and return its final state.
+    """Run a chain and return its final state.
 
     Parameters
     ----------
@@ -173,6 +174,8 @@ def run_chain(
     n_clusters : int
         Maximum number of clusters; some may end empty.
     rng : RandomState
+    labels : array of int, shape (N,), optional
+        Labels to start from; random ones by default.
     priors : tuple of float
         Of the profiles (beta) and of the weights (alpha).
     n_passes : int
@@ -193,7 +196,7 @@ def run_chain(
     True
     """
     is_present = rows.column_totals() > 0
-    labels = rng.randint(n_clusters, size=rows.n_rows).astype(np.int64)
+    labels = np.array(rng.randint(n_clusters, size=rows.n_rows) if labels is None else labels, dtype=np.int64)
     sums = np.ascontiguousarray(rows.group_sums(labels, n_clusters)[:, is_present].T)  # (V, Q)
     sizes, totals = np.bincount(labels, minlength=n_clusters).astype(np.float64), sums.sum(axis=0)
     features, row_totals = (np.cumsum(is_present) - 1)[rows.indices], rows.row_totals()

@@ -41,7 +41,8 @@ _inner_sums = functools.partial(_jit_sums, no_cpython_wrapper=True, cache=False)
 TILE = 512  # features per tile, so that a pass over topics x features stays in cache
 VE_DEFICIT = 1e-11  # the VE-step stops when the bound can gain at most this many nats
 CLEARLY = 4.0  # how many times its estimated deficit a VE-step may lack when it stops early
-ITSELF = np.array([-1])  # in place of rows: the cluster without any row added or taken away
+# In place of rows: the cluster without any row added or taken away. The second also updates its tables.
+ITSELF, ITS_TABLES = np.array([-1]), np.array([-2])
 VE_MAX_ITER = 50
 VE_MAX_GUARDED = 1000  # further iterations, with the bound checked at every step
 LONGEST_STEP = 10.0  # of a log weight in one iteration
@@ -649,7 +650,7 @@ def expand_end(state, q, s, sign, first):
 def refresh_cluster(state, q, with_tables):
     """Recompute gamma and J of cluster q from its counts and, if asked for, its columns of the tables; in place."""
     nothing = np.full(2, -np.inf)
-    maximize(state, q, ITSELF, nothing[:1], nothing[1:], VE_DEFICIT, with_tables)
+    maximize(state, q, ITS_TABLES if with_tables else ITSELF, nothing[:1], nothing[1:], VE_DEFICIT)
 
 
 def exact_changes(state, q, rows, changes, needed, tol):
@@ -659,15 +660,15 @@ def exact_changes(state, q, rows, changes, needed, tol):
     change may be; 0 for the others. Cluster q must be fresh; `tol` is the precision in nats, at best `VE_DEFICIT`.
     Equals `bound.exact_change`.
     """
-    maximize(state, q, rows, changes, needed, tol, False)
+    maximize(state, q, rows, changes, needed, tol)
 
 
 @_jit()
-def maximize(state, q, rows, changes, needed, tol, with_tables):
+def maximize(state, q, rows, changes, needed, tol):
     """Maximize J of cluster q with each row of `rows`, as in `exact_changes`, or without one, as in `refresh_cluster`.
 
-    Row -1 stands for the cluster itself: its parameters change in place. Both are one kernel, because each kernel that
-    calls the VE-step takes seconds to compile.
+    A negative row stands for the cluster itself: its parameters change in place and, if the row is -2, its tables. Both
+    are one kernel, because each kernel that calls the VE-step takes seconds to compile.
 
     A cluster with few features is evaluated on these and on those of the row alone, in arrays whose size depends on
     nothing else: the result for a row does not depend on other rows, not even through rounding.
@@ -750,7 +751,7 @@ def maximize(state, q, rows, changes, needed, tol, with_tables):
             clusters.aged[q] += clusters.moved[q]
             fill(clusters.drift[q], 0.0)
             clusters.moved[q] = 0.0
-            if with_tables:
+            if i == -2:
                 write_tables(topics, clusters, q, m, beta, mixture)
         else:
             changes[b] = value - clusters.value[q]
@@ -852,11 +853,11 @@ def sweep_exact(state, min_gain, block):
     n_clusters = clusters.sizes.size
     change = np.empty(1)
     needed = np.empty(1)
-    itself = np.full(1, -1)
+    itself = np.full(1, -1)  # a global array is read-only, another signature of `maximize`
     n_moves = 0
     for b in range(block.size):
         i = block[b]
-        old = int(state.labels[i])
+        old = np.int64(state.labels[i])  # for labels of 32 bits, `maximize` would be compiled again
         if clusters.sizes[old] == 1:
             continue
         removal = 0.0
@@ -866,7 +867,7 @@ def sweep_exact(state, min_gain, block):
         for j in range(-1, n_clusters):
             if j != old:
                 needed[0] = -np.inf
-                maximize(state, old if j < 0 else j, block[b : b + 1], change, needed, VE_DEFICIT, False)
+                maximize(state, old if j < 0 else j, block[b : b + 1], change, needed, VE_DEFICIT)
                 if j < 0:
                     removal = change[0] + leave_change(clusters.sizes, old)
                 elif removal + change[0] + join_change(clusters.sizes, j) > best_gain:
@@ -876,7 +877,7 @@ def sweep_exact(state, min_gain, block):
             make_move(state, i, best)
             for j in range(2):
                 needed[0] = -np.inf
-                maximize(state, best if j else old, itself, change, needed, VE_DEFICIT, False)
+                maximize(state, best if j else old, itself, change, needed, VE_DEFICIT)
             n_moves += 1
     return n_moves
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from threading import Event, Lock
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from numpy.typing import NDArray
 
+SHOWN_AFTER, SHOWN_EVERY = 2.0, 0.25  # seconds until progress is shown by default, and between two lines
 PACE_SECONDS, PACE_SHARE = 1.0, 0.02  # time and share of a stage that must pass before the time left is estimated
+
+LINE_WIDTH = 79
 
 logger = logging.getLogger("mmpca")
 
@@ -55,6 +59,65 @@ class Progress(NamedTuple):
 Callback = Callable[[Progress], object]
 
 
+class LineOfProgress:
+    """Callback that shows progress in a single line, once a computation has taken two seconds.
+
+    Parameters
+    ----------
+    stream : text stream
+        A terminal, or the output of a notebook cell.
+    clock : callable
+        Returns seconds.
+
+    Examples
+    --------
+    >>> import io
+    >>> stream = io.StringIO()
+    >>> show = LineOfProgress(stream, clock=iter([0.0, 1.0, 3.0, 3.1]).__next__)
+    >>> show(Progress("topics", "learning topics", 1, 4))  # after one second
+    >>> stream.getvalue()
+    ''
+    >>> show(Progress("topics", "learning topics", 2, 4, 3.0))
+    >>> stream.getvalue().strip()
+    'mmpca: learning topics, 50%, about 3 s left'
+    """
+
+    def __init__(self, stream: IO[str], clock: Callable[[], float] = monotonic) -> None:
+        self._stream, self._clock, self._width = stream, clock, 0
+        self._next = clock() + SHOWN_AFTER
+
+    def __call__(self, progress: Progress) -> None:
+        """Overwrite the line if one is due; erase it at the end."""
+        if progress.stage == "done":
+            self._write("")
+            return
+        now = self._clock()
+        if now < self._next:
+            return
+        self._next = now + SHOWN_EVERY
+        parts = [progress.text]
+        if progress.share is not None:
+            parts.append(f"{progress.share:.0%}")
+        if progress.seconds_left is not None:
+            parts.append(f"about {progress.seconds_left:,.0f} s left")
+        self._write(f"mmpca: {', '.join(parts)}"[:LINE_WIDTH])
+
+    def _write(self, line: str) -> None:
+        # The cursor returns to the start of the line, so other output overwrites it.
+        if line or self._width:
+            self._stream.write(f"\r{line:<{self._width}}\r")
+            self._stream.flush()
+        self._width = len(line)
+
+
+def default_display() -> Callback | None:
+    """Return a display if standard error is a terminal or the output of a notebook; None otherwise."""
+    shell = sys.modules.get("IPython")
+    is_notebook = shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"
+    stream = sys.stderr
+    return LineOfProgress(stream) if stream is not None and (is_notebook or stream.isatty()) else None
+
+
 class Monitor:
     """Reports progress to a callback and a log, and remembers a request to stop.
 
@@ -65,8 +128,9 @@ class Monitor:
     ----------
     callback : callable, optional
         Called with a `Progress`, by one thread at a time; a true return value asks the computation to stop.
-    verbose : int
-        1 logs each start to the logger "mmpca", 2 each epoch as well.
+    verbose : int or None
+        1 logs each start to the logger "mmpca", 2 each epoch as well. None shows progress on a terminal or in a
+        notebook, unless there is a callback.
     checkpoint : callable, optional
         Called with the labels after each epoch over all rows.
     clock : callable
@@ -91,11 +155,13 @@ class Monitor:
         self,
         callback: Callback | None = None,
         *,
-        verbose: int = 0,
+        verbose: int | None = 0,
         checkpoint: Callable[[NDArray[Any]], object] | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        self.verbose, self.checkpoint, self.is_stopped = verbose, checkpoint, False
+        if callback is None and verbose is None:
+            callback = default_display()
+        self.verbose, self.checkpoint, self.is_stopped = verbose or 0, checkpoint, False
         self._callback, self._clock, self._lock = callback, clock, Lock()
         self._stage, self._text, self._n_done, self._n_steps, self._began = "", "", 0.0, 0.0, 0.0
         if verbose:

@@ -12,6 +12,7 @@ import secrets
 import shutil
 import stat
 import struct
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -250,6 +251,18 @@ def _create(path: Path, text: str) -> bool:
     finally:
         part.unlink(missing_ok=True)
     return True
+
+
+def cache_folder() -> Path:
+    """Return the user's cache folder for this package, by the convention of the platform."""
+    if os.name == "nt":
+        root = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        root = Path.home() / "Library" / "Caches"
+    else:
+        given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+        root = given if given.is_absolute() else Path.home() / ".cache"
+    return root / "mmpca"
 
 
 class Store:

@@ -24,6 +24,26 @@ __all__ = ["CountTexts", "TextCounts", "Texts", "read_texts"]
 
 Analyzer = Callable[[str], list[str]]
 
+# A list of these names is a list of languages, even if the package with their stop words is not installed.
+_LANGUAGES = {
+    *(
+        "arabic",
+        "bulgarian",
+        "catalan",
+        "chinese",
+        "czech",
+        "danish",
+        "dutch",
+        "english",
+        "finnish",
+        "french",
+        "german",
+    ),
+    *("greek", "gujarati", "hebrew", "hindi", "hungarian", "indonesian", "italian", "japanese", "korean", "malaysian"),
+    *("norwegian", "persian", "polish", "portuguese", "romanian", "russian", "slovak", "spanish", "swedish", "turkish"),
+    *("ukrainian", "vietnamese"),
+}
+
 _CHINESE_OR_JAPANESE = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 _CHECKED_CHARACTERS = 100_000  # for languages without spaces
 _LONGEST_WORDS = 4.0  # characters, on average; Chinese and Japanese words have about two
@@ -48,6 +68,20 @@ def _is_ngram_range(value: Any) -> bool:
 
 def _is_document_frequency(value: Any) -> bool:
     return is_integer(value, 1) or (not isinstance(value, Integral) and real(0, 1).holds(value))
+
+
+def words_to_ignore(given: str | Iterable[str]) -> list[str]:
+    """Return the words of a list, or the stop words of a language or of a list of languages.
+
+    A list in which every entry is the English name of a language is a list of languages; codes such as "de" are
+    treated as words.
+    """
+    if isinstance(given, str):
+        return sorted(_language_words(given))
+    words = [str(word) for word in given]
+    if words and all(word.lower() in _LANGUAGES for word in words):
+        return sorted({word for language in words for word in _language_words(language.lower())})
+    return words
 
 
 def _language_words(language: str) -> list[str]:
@@ -80,7 +114,7 @@ _RULES = {
     "stop_words": either(
         Rule(
             lambda value: isinstance(value, str) or _is_list_of_words(value),
-            "a language such as 'english', or a list of words",
+            "a language such as 'english', a list of languages, or a list of words",
         ),
         NONE,
     ),
@@ -125,8 +159,9 @@ class CountTexts(TransformerMixin, BaseEstimator):
     max_features : int or None, default=None
         Count only this many words, the most frequent ones.
     stop_words : str, sequence of str or None, default=None
-        Words to ignore: a list, or a language such as "english", "german" or "fr". Languages other than English need
-        the package `stop-words`: ``pip install "mmpca[languages]"``.
+        Words to ignore: a list; a language such as "english", "german" or "fr"; or a list of names of languages, such
+        as ``["english", "german"]``. Languages other than English need the package `stop-words`:
+        ``pip install "mmpca[languages]"``.
     ngram_range : tuple of two int, default=(1, 1)
         Smallest and largest number of consecutive words to count as one.
     vocabulary : sequence of str or None, default=None
@@ -315,8 +350,8 @@ class CountTexts(TransformerMixin, BaseEstimator):
         array([[1, 0]], dtype=int32)
         """
         parameters = self.get_params(deep=False)
-        if isinstance(self.stop_words, str) and self.stop_words != "english":
-            parameters["stop_words"] = sorted(_language_words(self.stop_words))  # needs no package when it is loaded
+        if self.stop_words is not None and not (isinstance(self.stop_words, str) and self.stop_words == "english"):
+            parameters["stop_words"] = words_to_ignore(self.stop_words)  # needs no package when it is loaded
         if self.tokenizer is not None:  # a name for the error message: a file runs no code
             parameters["tokenizer"] = getattr(self.tokenizer, "__qualname__", type(self.tokenizer).__qualname__)
         for name in ("max_features", "tokenizer"):
@@ -415,7 +450,7 @@ class CountTexts(TransformerMixin, BaseEstimator):
         """Return the stop words after preprocessing, which makes "don" of "don't"."""
         if self.stop_words is None:
             return None
-        words = _language_words(self.stop_words) if isinstance(self.stop_words, str) else self.stop_words
+        words = words_to_ignore(self.stop_words)
         preprocess = self._analyzer(None, (1, 1))
         return sorted({piece for word in words for piece in preprocess(word)})
 

@@ -26,7 +26,7 @@ def draw_expression(rng, n_rows=120):
 
 
 @pytest.mark.parametrize("algorithm", ["em", "cem"])
-@pytest.mark.parametrize("start", ["kmeans", "anneal", "random"])
+@pytest.mark.parametrize("start", ["kmeans", "proportions", "anneal", "random"])
 def test_recovers_its_own_model_with_unequal_levels_and_library_sizes(algorithm, start):
     X, labels, conditions, sizes, rates = draw_expression(np.random.default_rng(0))
     model = PoissonMixture(3, algorithm=algorithm, conditions=conditions, start=start, random_state=0).fit(X)

@@ -12,7 +12,7 @@ from mmpca.report.contents import cluster_cards
 from mmpca.report.context import check_context, explain_rows, measure_margins
 
 KINDS = {
-    "counts": {},
+    "counts": {"dispersion": "multinomial"},
     "shares": {"dispersion": "shares"},
     "square roots": {"stabilize": "sqrt"},
     "polya": {"dispersion": "polya"},
@@ -107,9 +107,8 @@ def test_awkward_rows_are_clustered(X):
 
 
 def test_roots_and_factors_exclude_each_other(rows):
-    for dispersion in ("polya", "auto"):
-        with pytest.raises(ValueError, match="stabilize"):
-            MMPCA(2, 2, dispersion=dispersion, stabilize="sqrt").fit(rows[0])
+    with pytest.raises(ValueError, match="stabilize"):
+        MMPCA(2, 2, dispersion="polya", stabilize="sqrt").fit(rows[0])
 
 
 # --- the choice -------------------------------------------------------------------------------------------------
@@ -122,10 +121,18 @@ def test_auto_keeps_the_multinomial_where_it_holds(same_fit):
     same_fit(plain, auto, leaving_out=["starts_"])
 
 
-def test_auto_finds_bursts(rows, fits, same_fit):
-    auto = MMPCA(**SIZES, dispersion="auto").fit(rows[0])
+def test_by_default_bursts_are_found(rows, fits, same_fit):
+    auto = MMPCA(**SIZES).fit(rows[0])
     assert (auto.dispersion_, auto.stabilize_) == ("polya", None)
     same_fit(auto, fits["polya"], leaving_out=["starts_"])
+
+
+def test_auto_leaves_given_topics_and_roots_as_they_are(rows, fits):
+    plain, roots = fits["counts"], fits["square roots"]
+    with pytest.warns(OverdispersionWarning):
+        given = MMPCA(**SIZES, topics=plain.components_, dispersion="auto").fit(rows[0])
+    assert (given.dispersion_, given.stabilize_) == ("multinomial", None)
+    assert (roots.dispersion_, roots.stabilize_) == ("multinomial", "sqrt")
 
 
 def test_a_search_shares_the_factors_of_its_largest_model(rows):
@@ -215,8 +222,8 @@ def test_the_page_shows_the_probabilities_of_fitted_rows_without_themselves(rows
     X, model = rows[0], fits[name]
     own = model.leave_one_out_proba(X)[np.arange(len(X)), model.labels_]
     context = check_context(model, X)
-    shown = explain_rows(context, list(range(len(X) - 1)), "found")
-    np.testing.assert_allclose([row.why.probability for row in shown], own[:-1], rtol=1e-9, atol=1e-12)
+    shown = explain_rows(context, np.arange(len(X) - 1))
+    np.testing.assert_allclose([why.probability for why in shown], own[:-1], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(measure_margins(context).probability, own, rtol=1e-9, atol=1e-12)
 
 

@@ -64,8 +64,8 @@ def test_a_worked_example(two):
     (why,) = two.explain([[3, 5, 1]])
     assert (why.cluster, why.runner_up) == (0, 1)
     assert why.from_sizes == pytest.approx(-np.log(3))
-    assert why.evidence_for == ((0, "feature 0", 3, pytest.approx(3 * np.log(2)), None),)
-    assert why.evidence_against == ((2, "feature 2", 1, pytest.approx(-np.log(2)), None),)
+    assert why.evidence_for == ((0, "feature 0", 3, pytest.approx(3 * np.log(2)), None, ""),)
+    assert why.evidence_against == ((2, "feature 2", 1, pytest.approx(-np.log(2)), None, ""),)
     assert why.from_others == 0
     assert why.margin == pytest.approx(np.log(4 / 3))
     assert why.probability == pytest.approx(4 / 7)

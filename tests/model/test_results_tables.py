@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from mmpca import MMPCA
 from mmpca.evaluation import stability
+from mmpca.io import CountTable
 from mmpca.model import results
 
 KINDS = [{}, {"dispersion": "polya"}, {"dispersion": "shares"}, {"stabilize": "sqrt"}, {"algorithm": "vbem"}]
@@ -132,10 +133,10 @@ def test_new_rows_are_predicted(named, frame):
     assert table["row"].tolist() == ["row 5", "row 2"]
 
 
-def test_a_row_without_counts_has_no_margin_per_count(named, X):
+def test_a_row_without_counts_has_no_margin(named, X):
     table = named.rows_frame(sparse.csr_array(np.zeros((1, X.shape[1]), dtype=int)))
-    assert table["cluster"].tolist() == [named.weights_.argmax()]
-    assert table["margin_per_count"].isna().all()
+    assert table["cluster"].tolist() == [-1]
+    assert table[["probability", "runner_up", "margin", "margin_per_count"]].isna().all(axis=None)
 
 
 def test_with_one_cluster_there_is_no_runner_up(X):
@@ -266,3 +267,69 @@ def test_a_sparse_matrix_needs_no_names_but_an_array_should_have_them(named, X):
 def test_texts_are_not_counts(texts):
     with pytest.raises(ValueError, match="TextClusters"):
         MMPCA().fit(texts)
+
+
+def two_clusters():
+    """Return a model of two clusters, and its six rows."""
+    X = np.array([[9, 1, 1, 0], [8, 2, 1, 0], [9, 1, 2, 0], [0, 1, 1, 8], [0, 2, 1, 9], [0, 1, 1, 9]])
+    return MMPCA(2, 2, random_state=0).fit(X), X
+
+
+def test_no_two_clusters_have_the_same_automatic_name():
+    X = np.repeat(np.array([[6, 5, 4, 3, 2, 1, 40], [40, 0, 0, 0, 0, 0, 0]]), 4, axis=0)
+    model = MMPCA(3, 2, start=[0, 0, 1, 1, 2, 2, 2, 2], max_epochs=0, topics="lda", random_state=0).fit(X)
+    assert len(set(model.cluster_names_)) == 3
+    first = model.cluster_names_[2]
+    model.rename({0: first})
+    assert len(set(model.cluster_names_)) == 3
+    assert model.cluster_names_[0] == first
+
+
+def test_wrong_names_are_explained():
+    model, _ = two_clusters()
+    with pytest.raises(TypeError, match="enumerate"):
+        model.rename(["a", "b"])
+    with pytest.warns(UserWarning, match="0, 1"):
+        model.rename({0: "same", 1: "same"})
+    assert model.cluster_names_.tolist().count("same") == 2
+
+
+def test_intervals_take_no_data():
+    model, X = two_clusters()
+    with pytest.raises(ValueError, match="level"):
+        model.theta_interval(X)
+
+
+def test_names_given_after_the_fit_accept_arrays_without_names(tmp_path):
+    model, X = two_clusters()
+    model.name_features(list("abcd"))
+    model.save(tmp_path / "m.mmpca")
+    for named in (model, MMPCA.load(tmp_path / "m.mmpca")):
+        assert named.predict(X).tolist() == model.labels_.tolist()  # a warning would be an error here
+
+
+def test_a_table_names_features_rows_and_annotations(tmp_path):
+    _, X = two_clusters()
+    taxa = np.array(["k__A; g__a", "k__A; g__b", "k__B; g__c", "k__B; g__d"], dtype=object)
+    names = np.array(["o1", "o2", "o3", "o4"], dtype=object)
+    rows = np.array([f"s{i}" for i in range(6)], dtype=object)
+    table = CountTable(sparse.csr_array(X), rows, names, [], {"taxonomy": taxa})
+    model = MMPCA(2, 2, random_state=0).fit(table)
+    model.save(tmp_path / "m.mmpca")
+    for fitted in (model, MMPCA.load(tmp_path / "m.mmpca")):
+        frame = fitted.features_frame(n_features=None)
+        assert dict(zip(frame["feature"], frame["taxonomy"], strict=True)) == dict(zip(names, taxa, strict=True))
+        assert fitted.rows_frame(table)["row"].tolist() == rows.tolist()
+        why = fitted.explain(table, [0])[0]
+        assert {part.annotation for part in why.evidence_for + why.evidence_against} <= set(taxa)
+        assert why.evidence_for[0].annotation == taxa[why.evidence_for[0].feature]
+    shuffled = table._replace(X=table.X[:, [3, 2, 1, 0]], feature_names=names[::-1])
+    assert model.predict(shuffled).tolist() == model.predict(table).tolist()
+    assert MMPCA(2, 2, random_state=0).fit(X).name_features(table).feature_annotations_ == {"taxonomy": taxa}
+
+
+def test_a_row_without_counts_is_in_no_cluster():
+    model, X = two_clusters()
+    table = model.rows_frame(np.vstack([X, np.zeros((1, 4), dtype=int)]))
+    assert table["cluster"].tolist() == [*model.labels_.tolist(), -1]
+    assert table["cluster_name"].isna().tolist() == [False] * 6 + [True]

@@ -22,6 +22,7 @@ EXPECTED_FAILURES = dict.fromkeys(
         "check_estimator_sparse_tag",
         "check_estimators_dtypes",
         "check_estimators_fit_returns_self",
+        "check_estimators_partial_fit_n_features",
         "check_estimators_nan_inf",
         "check_estimators_overwrite_params",
         "check_estimators_pickle",

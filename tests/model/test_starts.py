@@ -211,7 +211,7 @@ def test_large_tables_are_searched_once_from_the_best_of_several_partitions(data
     shares = topic_shares(rows, data.topics, prior=1.0)
     best = starts.draw_labels(rows, data.topics, start, OPTIONS, shares, np.random.default_rng(5))
     rng = np.random.default_rng(5)
-    draws = [starts.kmeans_labels(shares, 4, rng) for _ in range(start.n_draws)]
+    draws = [starts.kmeans_labels(np.sqrt(shares), 4, rng) for _ in range(start.n_draws)]
     bounds = [starts.first_bound(rows, data.topics, shares, one, OPTIONS) for one in draws]
     np.testing.assert_array_equal(best, draws[int(np.argmax(bounds))])
 
@@ -227,7 +227,7 @@ def test_the_callback_can_stop_the_draws_of_an_expensive_start(data, X):
 
     rng = np.random.default_rng(5)
     labels = starts.draw_labels(rows, data.topics, start, OPTIONS, shares, rng, Monitor(callback))
-    np.testing.assert_array_equal(labels, starts.kmeans_labels(shares, 4, np.random.default_rng(5)))
+    np.testing.assert_array_equal(labels, starts.kmeans_labels(np.sqrt(shares), 4, np.random.default_rng(5)))
     assert len(reports) == 1
 
 
@@ -650,8 +650,9 @@ def test_sums_of_huge_counts_can_be_factorized():
 
 def test_one_cluster_for_each_row_and_identical_rows_are_possible():
     for X in (np.eye(4, 5, dtype=int) + 1, np.ones((5, 3), dtype=int)):
-        model = MMPCA(len(X), 2, topics="mixture", random_state=0).fit(X)
-        assert sorted(model.labels_) == list(range(len(X)))
+        for source in ("mixture", "tfidf"):
+            model = MMPCA(len(X), 2, topics=source, random_state=0).fit(X)
+            assert sorted(model.labels_) == list(range(len(X)))
 
 
 def test_a_start_from_the_mixture_fills_every_cluster_and_is_drawn_by_its_seed():
@@ -665,10 +666,33 @@ def test_a_start_from_the_mixture_fills_every_cluster_and_is_drawn_by_its_seed()
     assert (np.bincount(drawn[0], minlength=4) > 0).all()
 
 
-def test_short_rows_take_their_topics_from_the_mixture_and_gain_by_it():
+def test_chains_that_start_from_tfidf_find_clusters_that_random_ones_miss():
+    X, truth = short_texts(n_clusters=40, n_rows=800)
+    rows = as_counts(X)
+    scores = {
+        from_tfidf: np.mean([
+            adjusted_rand_score(
+                truth, starts.mixture_labels(rows, 40, np.random.default_rng(seed), from_tfidf=from_tfidf)
+            )
+            for seed in range(3)
+        ])
+        for from_tfidf in (True, False)
+    }  # fmt: skip
+    assert scores[True] > scores[False]
+
+
+def test_the_source_of_topics_is_compared_only_if_nobody_names_it():
+    X, _ = short_texts(n_clusters=6)
+    for source in ("lda", "mixture", "tfidf", "random"):
+        model = MMPCA(6, 6, topics=source, n_init=1, random_state=0).fit(X)
+        assert model.topics_source_ == source
+        assert (model.smoothing_ > 0) == (source != "random")
+
+
+def test_short_rows_take_their_topics_from_a_mixture_and_gain_by_it():
     X, truth = short_texts()
     model, published = (MMPCA(15, 15, topics=topics, random_state=0).fit(X) for topics in ("auto", "lda"))
-    assert model.topics_source_ == "mixture"
+    assert model.topics_source_ in ("mixture", "tfidf")
     assert published.topics_source_ == "lda"
     found, before = (adjusted_rand_score(truth, one.labels_) for one in (model, published))
     assert found > before + 0.1

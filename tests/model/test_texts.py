@@ -164,7 +164,7 @@ def test_wrong_input_is_explained(clusters, frame):
         clusters.predict(["a"], column="body")
     with pytest.raises(ValueError, match="list"):
         clusters.predict("a text")
-    with pytest.raises(TypeError, match="text 1 "):
+    with pytest.raises(TypeError, match="1"):
         TextClusters().fit(["a", None])
     with pytest.raises(ValueError, match="stop_words"):
         TextClusters(stop_words="english", counter=CountTexts()).fit(["a"])
@@ -175,3 +175,65 @@ def test_wrong_input_is_explained(clusters, frame):
 
 def test_it_is_public():
     assert mmpca.TextClusters is TextClusters
+
+
+def test_labels_of_empty_texts_survive_a_file(frame, tmp_path):
+    texts = ["", *frame["body"][:30], "unknown", *frame["body"][30:]]
+    with pytest.warns(UserWarning, match="-1"):
+        clusters = TextClusters(3, 3, stop_words="english", random_state=0).fit(texts)
+    clusters.save(tmp_path / "texts.mmpca")
+    loaded = TextClusters.load(tmp_path / "texts.mmpca")
+    assert loaded.labels_.tolist() == clusters.labels_.tolist()
+    assert np.flatnonzero(loaded.labels_ == -1).tolist() == [0, 31]
+
+
+def test_it_explains_texts_and_offers_the_attributes_of_the_model(clusters, frame):
+    why = clusters.explain(rows=[4])[0]
+    assert (why.row, why.cluster, why.is_fitted) == (4, clusters.labels_[4], True)
+    assert {part.name for part in why.evidence_for} <= set(SUBJECTS["food"].split())
+    assert clusters.bound_ == clusters.model_.bound_
+    assert clusters.cluster_topics_ is clusters.model_.cluster_topics_
+    assert not hasattr(clusters, "unknown_")
+    lower, upper = clusters.theta_interval(0.8)
+    assert lower.shape == upper.shape == (3, 3)
+    assert clusters.merge_path().linkage.shape == (2, 4)
+
+
+def test_a_text_without_words_cannot_be_explained(clusters):
+    with pytest.raises(ValueError, match="'b'"):
+        clusters.explain(pd.Series(["boat", "zzz"], index=["a", "b"]), [1])
+    assert [why.row for why in clusters.explain(["zzz", "boat"])] == [1]
+
+
+def test_the_page_shows_the_texts_of_the_fit(frame, clusters, tmp_path):
+    pytest.importorskip("jinja2")
+    page = clusters.report(tmp_path / "page.html", labels=frame["subject"].tolist())
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page.html
+    assert "T7" in page.html
+    assert "sport" in page.html
+    with pytest.raises(ValueError, match="60"):
+        clusters.report(labels=["a"])
+    clusters.save(tmp_path / "texts.mmpca")
+    assert "T7" not in TextClusters.load(tmp_path / "texts.mmpca").report().html
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_missing_text_is_named_by_its_id(frame, missing):
+    data = frame.copy()
+    data["body"] = data["body"].astype(object)
+    data.loc[7, "body"] = missing
+    with pytest.raises(TypeError, match="'T7'"):
+        TextClusters(3, 3).fit(data, column="body", ids="id")
+
+
+def test_a_wrong_column_of_ids_is_an_error_that_lists_the_columns(frame):
+    with pytest.raises(ValueError, match="'subject'"):
+        TextClusters(3, 3).fit(frame, column="body", ids="nr")
+
+
+def test_a_model_of_texts_loaded_as_counts_says_how_to_predict_texts(clusters, tmp_path):
+    clusters.save(tmp_path / "texts.mmpca")
+    model = MMPCA.load(tmp_path / "texts.mmpca")
+    assert model.labels_.tolist() == clusters.labels_.tolist()
+    with pytest.raises(ValueError, match=r"TextClusters\.load"):
+        model.predict(["a boat"])

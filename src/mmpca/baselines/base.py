@@ -169,11 +169,23 @@ def hellinger_partition(rows: Counts, n_clusters: int, seed: int) -> Labels:
     return _kmeans_labels(roots, n_clusters, seed)
 
 
-def _kmeans_labels(points: Array | sparse.csr_array, n_clusters: int, seed: int) -> Labels:
+def proportions_partition(rows: Counts, n_clusters: int, seed: int) -> Labels:
+    """Return the labels of k-means on the rows' proportions, from random centers.
+
+    This is how HTSCluster starts its EM. k-means on all features stays near its first centers, which is why
+    `kmeans_partitions` reduces the features first.
+    """
+    csr = rows.to_csr()
+    totals = np.repeat(rows.row_totals(), np.diff(rows.indptr))
+    shares = sparse.csr_array((csr.data / totals, csr.indices, csr.indptr), shape=csr.shape)
+    return _kmeans_labels(shares, n_clusters, seed, init="random")
+
+
+def _kmeans_labels(points: Array | sparse.csr_array, n_clusters: int, seed: int, init: str = "k-means++") -> Labels:
     """Return the labels of a run of k-means, without empty clusters; points: (N, n_dimensions) -> (N,)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
-        labels = KMeans(n_clusters, n_init=1, random_state=seed).fit_predict(points).astype(np.int64)
+        labels = KMeans(n_clusters, init=init, n_init=1, random_state=seed).fit_predict(points).astype(np.int64)
     _fill_empty_clusters(labels, n_clusters)
     return labels
 

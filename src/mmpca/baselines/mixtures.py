@@ -25,12 +25,13 @@ from mmpca.baselines.base import (
     RandomState,
     child_seeds,
     kmeans_partitions,
+    proportions_partition,
     random_partition,
 )
 from mmpca.counts import Counts
 from mmpca.parameters import integer, one_of, real
 
-EM_RULES = {**SEARCH_RULES, "start": one_of("kmeans", "anneal", "random"), "tol": real(0)}
+EM_RULES = {**SEARCH_RULES, "start": one_of("kmeans", "proportions", "anneal", "random"), "tol": real(0)}
 
 # Annealing from 32 or 64 ends at lower likelihoods on simulated rows of a few hundred counts.
 TEMPERATURES = (8.0, 4.0, 2.0)
@@ -196,6 +197,8 @@ class EMClusterer(MixtureClusterer):
         csr, n_clusters = rows.to_csr().astype(np.float64), self.n_clusters
         if self.start == "kmeans":
             partitions = kmeans_partitions(rows, n_clusters, seeds)
+        elif self.start == "proportions":
+            partitions = (proportions_partition(rows, n_clusters, seed) for seed in seeds)
         else:
             partitions = (random_partition(rows.n_rows, n_clusters, seed) for seed in seeds)
         limits: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol}
@@ -256,10 +259,11 @@ class MultinomialMixture(EMClusterer):
     smoothing : float, default=0.1
         Pseudo-count for each feature that occurs: EM maximizes the posterior under a Dirichlet(1 + smoothing) prior on
         profiles. 0 is maximum likelihood, where a rare feature can lock a row into the only cluster that has it.
-    start : {"kmeans", "anneal", "random"}, default="kmeans"
-        k-means in the space of the leading singular vectors of tf-idf, EM at falling temperatures, or random
-        partitions. Annealing reaches higher likelihoods, but on noisy simulated data, where profiles have more
-        parameters than the counts can determine, its solutions are farther from the truth.
+    start : {"kmeans", "proportions", "anneal", "random"}, default="kmeans"
+        k-means in the space of the leading singular vectors of tf-idf, k-means on the rows' proportions from random
+        centers, EM at falling temperatures, or random partitions. Annealing reaches higher likelihoods, but on noisy
+        simulated data, where profiles have more parameters than the counts can determine, its solutions are farther
+        from the truth.
     n_init : int, default=10
         Number of starts; the one with the best objective is kept.
     max_iter : int, default=500
@@ -400,9 +404,9 @@ class NMFEM(EMClusterer):
         Number of topics.
     n_updates : int, default=10
         Multiplicative updates in each M-step; the first one, from random topics, has twenty times as many.
-    start : {"kmeans", "anneal", "random"}, default="kmeans"
-        k-means in the space of the leading singular vectors of tf-idf, EM at falling temperatures, or random
-        partitions. The first two do equally well on simulated data.
+    start : {"kmeans", "proportions", "anneal", "random"}, default="kmeans"
+        k-means in the space of the leading singular vectors of tf-idf, k-means on the rows' proportions from random
+        centers, EM at falling temperatures, or random partitions. The first two do equally well on simulated data.
     n_init : int, default=10
         Number of starts; the one with the highest likelihood is kept.
     max_iter : int, default=500
@@ -579,10 +583,11 @@ class PoissonMixture(EMClusterer):
     smoothing : float, default=0.1
         Pseudo-counts per column that are added to a cluster, distributed in proportion to the library sizes. They
         shrink all rates toward 1; 0 is maximum likelihood.
-    start : {"kmeans", "anneal", "random"}, default="kmeans"
-        k-means in the space of the leading singular vectors of tf-idf, EM at falling temperatures, or random
-        partitions. Annealing reaches higher likelihoods, but on noisy simulated data, where profiles have more
-        parameters than the counts can determine, its solutions are farther from the truth.
+    start : {"kmeans", "proportions", "anneal", "random"}, default="kmeans"
+        k-means in the space of the leading singular vectors of tf-idf, k-means on the rows' proportions from random
+        centers, EM at falling temperatures, or random partitions. Annealing reaches higher likelihoods, but on noisy
+        simulated data, where profiles have more parameters than the counts can determine, its solutions are farther
+        from the truth.
     n_init : int, default=10
         Number of starts; the one with the best objective is kept.
     max_iter : int, default=500

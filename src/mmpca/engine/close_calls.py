@@ -67,7 +67,14 @@ class CloseCalls:
         self.below[~self.has_estimate & ~is_own] = self.above[~self.has_estimate & ~is_own] = 0.0
         self.removal = self._own(estimate).copy()  # (R,)
         self.addition = np.where(is_own, -np.inf, estimate - self.removal[:, None])  # (R, Q)
-        self.is_candidate = self._candidates(np.where(self.has_estimate, estimate, -np.inf))
+        # Candidates: moves that may be the best of their rows, (R, Q).
+        estimate = np.where(self.has_estimate, estimate, -np.inf)
+        best = estimate.argmax(axis=1)
+        least = estimate[self.every, best] - self.below[self.every, best] - self._own(self.below)
+        floor = np.maximum(screen.min_gain, least)
+        may_win = estimate + self._error(self.above) > floor[:, None]
+        may_gain = estimate + self.widening * self._error(self.above) > screen.min_gain
+        self.is_candidate = self.has_estimate & (may_win | may_gain)
 
     def decide(self, threads: Threads) -> tuple[NDArray[np.int32], Array]:
         """Return the best move of each row, -1 for none, and an upper bound on its gain under the verifying factor."""
@@ -87,9 +94,10 @@ class CloseCalls:
                 self.removal[at[is_own]] = change[is_own] + leave[q]
                 self.addition[at[~is_own], q] = change[~is_own] + join[q]
                 self.below[at, q], self.above[at, q] = 0.0, error / self.widening
-        gain = np.where(self.is_candidate, self._gain(), -np.inf)
+        gain = self.removal[:, None] + self.addition
+        upper = (gain + self.widening * self._error(self.above)).max(axis=1)
+        gain = np.where(self.is_candidate, gain, -np.inf)
         target = np.where(gain.max(axis=1) > self.screen.min_gain, gain.argmax(axis=1), -1)
-        upper = (self._gain() + self.widening * self._error(self.above)).max(axis=1)
         return target.astype(np.int32), np.maximum(upper, self.rest)
 
     def _needed(self, at: Rows, q: int) -> Array:
@@ -103,16 +111,6 @@ class CloseCalls:
         other: Array = np.where(self.old == q, best, upper)[at]  # the other end of the move
         return self.screen.min_gain - other
 
-    def _candidates(self, estimate: Array) -> NDArray[np.bool_]:
-        """Return which moves may be the best of their rows, (R, Q)."""
-        best = estimate.argmax(axis=1)
-        least = estimate[self.every, best] - self.below[self.every, best] - self._own(self.below)
-        floor = np.maximum(self.screen.min_gain, least)
-        may_win = estimate + self._error(self.above) > floor[:, None]
-        may_gain = estimate + self.widening * self._error(self.above) > self.screen.min_gain
-        may_be_best: NDArray[np.bool_] = self.has_estimate & (may_win | may_gain)
-        return may_be_best
-
     def _own(self, table: Array) -> Array:
         """Return each row's entry for its own cluster, (R,)."""
         own: Array = table[self.every, self.old]
@@ -124,17 +122,13 @@ class CloseCalls:
         error: Array = np.where(self.has_estimate, of_end + self._own(of_end)[:, None], 0.0)
         return error
 
-    def _gain(self) -> Array:
-        gain: Array = self.removal[:, None] + self.addition
-        return gain
-
     def _undecided(self) -> NDArray[np.bool_]:
         """Return which candidates may or may not gain, (R, Q).
 
         A move is known not to gain only under the verifying factor: later epochs then skip the row, where long rows
         that are hard to decide would cost as much again.
         """
-        gain = self._gain() - self.screen.min_gain
+        gain = self.removal[:, None] + self.addition - self.screen.min_gain
         may_lose = gain - self._error(self.below) <= 0.0
         may_gain = gain + self.widening * self._error(self.above) > 0.0
         undecided: NDArray[np.bool_] = self.is_candidate & may_gain & may_lose

@@ -65,8 +65,9 @@ class MergeSplit:
         backend: RowBackend | None = None,
         n_sampled: int = SPLIT_ROWS,
         history: History | None = None,
+        known: NDArray[np.int32] | None = None,
     ) -> None:
-        self.state, self.tol, self.n_sampled = state, tol, n_sampled
+        self.state, self.tol, self.n_sampled, self.known = state, tol, n_sampled, known
         self.history = History() if history is None else history
         self.backend = LocalRows(state.rows) if backend is None else backend
         self._beta = self.backend.broadcast(state.topics.beta)
@@ -87,10 +88,14 @@ class MergeSplit:
         old = self.state.labels.copy(), self.state.clusters.gamma.copy()
         labels, gamma = old[0].copy(), old[1].copy()
         merges, min_gain = self.merges(), self.tol * abs(before)
+        if self.known is not None and not (merges := self._allowed_merges(merges, self.known)):
+            return False
         try:
             splits = self.splits(at_least=merges[0].loss)
         except _Interrupted:
             return False
+        if self.known is not None:
+            splits = list(_allowed_splits(splits, self.known))
         chosen = list(_pairs(merges, splits, min_gain))
         if not chosen:
             return False
@@ -114,6 +119,15 @@ class MergeSplit:
         pairs = pairs[: min(self.state.n_clusters, MOST_MERGES)]
         losses = self.backend.threads.map(self._merge_loss, pairs)
         return sorted(Merge(loss, pair) for loss, pair in zip(losses, pairs, strict=True))
+
+    def _allowed_merges(self, merges: list[Merge], known: NDArray[np.int32]) -> list[Merge]:
+        """Return the merges in which no known row moves: the rows of the second cluster join the first."""
+        has_known = np.isin(np.arange(self.state.n_clusters), known)
+        allowed = [merge for merge in merges if not has_known[list(merge.clusters)].all()]
+        return [
+            merge._replace(clusters=merge.clusters[::-1]) if has_known[merge.clusters[1]] else merge
+            for merge in allowed
+        ]
 
     def _merge_loss(self, pair: tuple[int, int]) -> float:
         """Return the exact loss of merging two clusters."""
@@ -196,6 +210,16 @@ class MergeSplit:
             return Split(-np.inf, q, members[:0], members, at_least)
         gain = bound(from_sums(sums, sizes, beta=beta, alpha=alpha)) - float(state.clusters.value[q])
         return Split(gain, q, members[labels == 1], members, at_least)
+
+
+def _allowed_splits(splits: list[Split], known: NDArray[np.int32]) -> Iterator[Split]:
+    """Yield the splits in which no known row leaves, the halves exchanged if necessary."""
+    for split in splits:
+        staying = np.setdiff1d(split.members, split.leaving)
+        if (known[split.leaving] < 0).all():
+            yield split
+        elif (known[staying] < 0).all():
+            yield split._replace(leaving=staying)
 
 
 def _pairs(merges: list[Merge], splits: list[Split], min_gain: float) -> Iterator[tuple[Merge, Split]]:

@@ -49,11 +49,11 @@ def search(
     history = History(n_rows=len(state.labels)) if history is None else history
     first = options._replace(few_moves=max(options.few_moves, int(FEW_MOVES_SHARE * len(state.labels))))
     try:
-        if options.algorithm != "greedy":
+        if options.algorithm != "greedy" or not options.merge_split:
             return climb(state, options, rng=rng, backend=backend, history=history)
         sweep = GreedySweep(state, backend, options.verify_factor)
         climb(state, first, rng=rng, backend=backend, history=history, sweep=sweep)
-        merge_split = MergeSplit(state, tol=options.tol, backend=backend, history=history)
+        merge_split = MergeSplit(state, tol=options.tol, backend=backend, history=history, known=options.known)
         while not history.interrupted and history.n_epochs < options.max_epochs:
             has_changed = merge_split.improve()
             if not history.between_epochs("clusters merged and split"):

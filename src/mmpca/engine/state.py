@@ -268,7 +268,7 @@ def joins(state: State) -> tuple[Array, Array]:
 def move(state: State, i: int, q: int) -> None:
     """Move row i to cluster q, in place; both clusters become stale."""
     if q != state.labels[i]:
-        kernels.move_row(state, i, q)
+        kernels.move_row(state, int(i), int(q))  # labels of 32 bits would be another signature to compile
 
 
 def refresh(state: State, q: int) -> None:

@@ -46,6 +46,8 @@ class SearchOptions(NamedTuple):
     tol: float = 1e-10  # a move must gain more than this share of the bound's magnitude
     few_moves: int = 0  # stop after an epoch with at most this many moves
     patience: int = 1  # give up after this many starts in a row without a better bound
+    known: NDArray[np.int32] | None = None  # labels of rows that never move, -1 for the others, (N,)
+    merge_split: bool = True  # whether whole clusters may be merged and split
     verify_factor: float | None = None  # of error bounds when convergence is verified; None for `verify_factor`
 
 
@@ -134,14 +136,10 @@ class GreedySweep:
     def __init__(self, state: State, backend: RowBackend, factor: float | None = None) -> None:
         self.state, self.backend, self.is_careful = state, backend, False
         self.verify_factor = verify_factor(state) if factor is None else factor
+        self.error_factors = (1.0, self.verify_factor)
         self.gain_bounds = GainBounds(state, backend)
         self._topics = backend.broadcast(state.topics)
         self._clusters, self._sent = backend.broadcast(state.clusters), _fingerprint(state.clusters)
-
-    @property
-    def error_factors(self) -> tuple[float, ...]:
-        """Factors of the screening and of the verifying pass."""
-        return (1.0, self.verify_factor)
 
     def active(self, rows: Rows, min_gain: float, *, is_verifying: bool) -> Rows:
         """Return the rows that may still gain, in their order; only the verifying pass returns to hard rows."""
@@ -152,16 +150,25 @@ class GreedySweep:
 
     def visit(self, block: Rows, min_gain: float, error_factor: float) -> int:
         """Move rows of the block, in place; return the number of moves."""
+        sent = _fingerprint(self.state.clusters)
+        if not np.array_equal(sent, self._sent):  # tables are large: send them only when changed
+            self._clusters, self._sent = self.backend.broadcast(self.state.clusters), sent
+        screen = Screen(min_gain, error_factor, self.verify_factor, size_changes(self.state.clusters.sizes))
         rows = np.sort(block)  # neighbors in memory are read together; moves are made in the order of the block
-        target, upper, is_open, moving = self._propose(rows, min_gain, error_factor)
-        self.gain_bounds.record(rows, upper, is_open & (target < 0))
+        shared = (self._topics, self._clusters, screen)
+        results = self.backend.map_blocks(propose_moves, rows, self.state.labels[rows], shared=shared)
+        target = np.empty(len(rows), np.int32)
+        for positions, (found, upper, is_open, _) in results:
+            target[positions] = found
+            self.gain_bounds.record(rows[positions], upper, is_open & (found < 0))
         is_moving = target >= 0
         movers, target = rows[is_moving], target[is_moving]
         if not len(movers):
             return 0
         at = np.searchsorted(rows, block)
         order = (np.cumsum(is_moving) - 1)[at[is_moving[at]]]  # positions in `movers`, in the order of the block
-        some = self.state._replace(rows=moving, labels=self.state.labels[movers])
+        counts = stacked([moving for _, (*_, moving) in results])
+        some = self.state._replace(rows=counts, labels=self.state.labels[movers])
         make_moves = _make_checked_moves if self.is_careful else _make_moves
         try:
             is_touched = np.zeros(self.state.n_clusters, dtype=np.bool_)
@@ -171,22 +178,6 @@ class GreedySweep:
         if n_moves:
             self.gain_bounds.advance(self.state)
         return n_moves
-
-    def _propose(
-        self, rows: Rows, min_gain: float, error_factor: float
-    ) -> tuple[NDArray[np.int32], Array, NDArray[np.bool_], Counts]:
-        """Return the best move of each row (-1 for none), upper bounds on gains, close calls, and counts of movers."""
-        sent = _fingerprint(self.state.clusters)
-        if not np.array_equal(sent, self._sent):  # tables are large: send them only when changed
-            self._clusters, self._sent = self.backend.broadcast(self.state.clusters), sent
-        screen = Screen(min_gain, error_factor, self.verify_factor, size_changes(self.state.clusters.sizes))
-        shared = (self._topics, self._clusters, screen)
-        results = self.backend.map_blocks(propose_moves, rows, self.state.labels[rows], shared=shared)
-        target, upper = np.empty(len(rows), np.int32), np.empty(len(rows))
-        is_open = np.empty(len(rows), np.bool_)
-        for positions, (block_target, block_upper, block_is_open, _) in results:
-            target[positions], upper[positions], is_open[positions] = block_target, block_upper, block_is_open
-        return target, upper, is_open, stacked([moving for _, (*_, moving) in results])
 
     def end_epoch(self) -> None:
         """Bring the gain bounds up to date with the clusters."""
@@ -281,11 +272,9 @@ def propose_moves(
     for start in range(0, len(rows), ROWS_AT_ONCE):
         some = slice(start, start + ROWS_AT_ONCE)
         found = Proposals.empty(len(rows[some]), state.n_clusters)
-
-        def propose(piece: Rows, *arrays: NDArray[np.generic]) -> None:
-            kernels.propose(state, screen, piece, Proposals._make(arrays))
-
-        threads.for_rows(propose, rows[some], *found)
+        threads.for_rows(
+            lambda piece, *arrays: kernels.propose(state, screen, piece, Proposals._make(arrays)), rows[some], *found
+        )
         if found.is_open.any():
             at = np.flatnonzero(found.is_open)
             calls = CloseCalls(state, rows[some][at], Proposals._make(x[at] for x in found), screen)
@@ -365,6 +354,8 @@ def climb(
     while not history.interrupted and history.n_epochs - n_before < options.max_epochs:
         before = state.labels.copy(), state.clusters.gamma.copy()
         order, min_gain = rng.permutation(n_rows), options.tol * abs(current)
+        if options.known is not None:
+            order = order[options.known[order] < 0]
         try:
             _visit_all(state, sweep, order, size, min_gain, history)
             has_fallen = bound(state) < current - ROUNDING * abs(current)

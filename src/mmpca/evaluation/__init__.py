@@ -2,6 +2,7 @@
 
 from mmpca.evaluation.coherence import topic_coherence, topic_diversity
 from mmpca.evaluation.comparison import Comparison, all_methods, compare
+from mmpca.evaluation.ecology import indicators, totals_explained
 from mmpca.evaluation.partitions import Agreement, Confusion, Stability, agreement, matched_confusion, stability
 from mmpca.evaluation.summary import Summary, summarize
 
@@ -14,9 +15,11 @@ __all__ = [
     "agreement",
     "all_methods",
     "compare",
+    "indicators",
     "matched_confusion",
     "stability",
     "summarize",
     "topic_coherence",
     "topic_diversity",
+    "totals_explained",
 ]

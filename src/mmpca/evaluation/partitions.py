@@ -162,12 +162,16 @@ class Stability:
         What was drawn.
     share : float
         Share of it that was drawn.
+    rows : ndarray of shape (n_samples,)
+        For each row, the share of the refits with it that put it into the match of its cluster; NaN for a row that was
+        never drawn.
     """
 
     jaccard: Array
     ari: Array
     how: str
     share: float
+    rows: Array
 
     @property
     def clusters(self) -> Array:
@@ -242,8 +246,10 @@ def stability(
     found = Parallel(n_jobs=n_jobs)(
         delayed(_refit)(model, rows, how, float(share), int(seed), labels) for seed in seeds
     )
-    jaccard, ari = zip(*found, strict=True)
-    return Stability(np.array(jaccard), np.array(ari), how, float(share))
+    jaccard, ari, drawn, kept = map(np.array, zip(*found, strict=True))
+    n_drawn = drawn.sum(axis=0)
+    of_rows = np.divide(kept.sum(axis=0), n_drawn, out=np.full(len(labels), np.nan), where=n_drawn > 0)
+    return Stability(jaccard, ari, how, float(share), of_rows)
 
 
 def check_same_rows(n_rows: int, n_labels: int) -> None:
@@ -267,25 +273,35 @@ def matched_jaccard(labels: Any, others: Any, n_clusters: int) -> Array:
     >>> matched_jaccard([0, 0, 0, 1, 1, 1], ["b", "b", "a", "a", "a", "a"], 2)
     array([0.66666667, 0.75      ])
     """
+    return _match(labels, others, n_clusters)[0]
+
+
+def _match(labels: Any, others: Any, n_clusters: int) -> tuple[Array, NDArray[np.bool_]]:
+    """Return the similarity of each cluster and its match, (Q,), and which rows are in the match of their cluster."""
     labels, (names, others) = np.asarray(labels), np.unique(others, return_inverse=True)
     both = coo_array((np.ones(len(labels)), (labels, others)), shape=(n_clusters, len(names))).toarray()
     either = both.sum(axis=1, keepdims=True) + both.sum(axis=0) - both
     table = np.divide(both, either, out=np.zeros_like(both), where=either > 0)
-    result = np.where(both.any(axis=1), 0.0, np.nan)
+    result, match = np.where(both.any(axis=1), 0.0, np.nan), np.full(n_clusters, -1)
     for q, other in zip(*linear_sum_assignment(table, maximize=True), strict=True):
         if both[q].any():
-            result[q] = table[q, other]
-    return result
+            result[q], match[q] = table[q, other], other
+    return result, match[labels] == others
 
 
-def _refit(model: Any, rows: Counts, how: str, share: float, seed: int, labels: NDArray[Any]) -> tuple[Array, float]:
-    """Return the similarities of the clusters of one refit, and its adjusted Rand index."""
+def _refit(
+    model: Any, rows: Counts, how: str, share: float, seed: int, labels: NDArray[Any]
+) -> tuple[Array, float, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return the similarities of the clusters of one refit, its Rand index, and which rows it drew and kept."""
     rng = np.random.default_rng(seed)
     part, at = _draw(rows, how, share, rng)
     again = clone(model)
     parameters = again.get_params(deep=False)
     if "random_state" in parameters:
         again.set_params(random_state=int(rng.integers(2**31)))
+    for name in ("dispersion", "stabilize"):  # as chosen for all rows
+        if name in parameters and hasattr(model, f"{name}_"):
+            again.set_params(**{name: getattr(model, f"{name}_")})
     again.set_params(
         **{name: auto for name, auto in UNBIASED.items() if not isinstance(parameters.get(name, auto), str)}
     )
@@ -293,8 +309,11 @@ def _refit(model: Any, rows: Counts, how: str, share: float, seed: int, labels: 
         for category in (OverdispersionWarning, SuspiciousCountsWarning):  # the fit of the model has warned already
             warnings.simplefilter("ignore", category)
         others = again.fit(part.to_csr()).labels_
-    kept = labels[at]
-    return matched_jaccard(kept, others, int(labels.max()) + 1), float(adjusted_rand_score(kept, others))
+    own = labels[at]
+    jaccard, stays = _match(own, others, int(labels.max()) + 1)
+    drawn, kept = np.zeros(len(labels), dtype=bool), np.zeros(len(labels), dtype=bool)
+    drawn[at], kept[at] = True, stays
+    return jaccard, float(adjusted_rand_score(own, others)), drawn, kept
 
 
 def _draw(rows: Counts, how: str, share: float, rng: np.random.Generator) -> tuple[Counts, NDArray[np.intp]]:

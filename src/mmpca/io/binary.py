@@ -25,6 +25,7 @@ from mmpca.io.streams import beginning, first_bytes, input_error, missing_extra,
 from mmpca.io.table import CountTable, Request, as_names, finish_table, gene_names, with_taxonomy
 from mmpca.store import ZIP_ERRORS
 
+CHECKED_VALUES = 10_000  # values read to recognize a layer of counts
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
 _WRITE_AGAIN = "Write it again with scipy.sparse.save_npz(path, X.tocsr())."
@@ -190,6 +191,7 @@ def read_h5ad(request: Request) -> CountTable:
             groups = ("obs", "raw/var" if element.name == "/raw/X" else "var")
             _check_storage(path, element, *(file[group] for group in groups))
             matrix = read_elem(element)
+            with_counts = [name for name, place in names.items() if name != (layer or "X") and _has_counts(file[place])]
             rows, features = (as_names(read_elem(file[group]).index) for group in groups)
     except InputFileError:
         raise
@@ -202,10 +204,20 @@ def read_h5ad(request: Request) -> CountTable:
     try:
         return finish_table(request, matrix.T if transposed else matrix, rows, features, transposed=transposed)
     except CountsError as error:
-        others = [repr(name) for name in names if name != (layer or "X")]
-        hint = f"choose another with --layer: {', '.join(others)}" if others else "the file has no other layer"
+        hint = "no other layer of the file has counts"
+        if with_counts:
+            hint = f"for counts, use --layer: {', '.join(repr(name) for name in with_counts)}"
         message = f"{error} This is the layer {layer or 'X'!r}; {hint}."
         raise CountsError(message, row=error.row, column=error.column) from error
+
+
+def _has_counts(element: Any) -> bool:
+    """Return True if the first values of a matrix in an HDF5 file are whole numbers."""
+    try:
+        values = np.asarray(element["data"][:CHECKED_VALUES] if hasattr(element, "keys") else element[:1])
+        return bool(values.size and (values >= 0).all() and (values % 1 == 0).all())
+    except Exception:  # whatever h5py raises for a damaged layer, which nobody asked for
+        return False
 
 
 def _matrices(file: Any) -> dict[str, str]:

@@ -47,7 +47,7 @@ class Checkpoint:
     beta : array of shape (K, V) or None
     labels : array of int32, shape (N,), or None
     source : str or None
-        Of the topics, as in `MMPCA.topics_source_`.
+        Where the topics come from, as in `MMPCA.topics_source_`.
     """
 
     def __init__(self, path: str | os.PathLike[str], identity: Mapping[str, Any]) -> None:

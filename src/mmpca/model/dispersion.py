@@ -267,23 +267,23 @@ def feature_halves(rows: Counts, rng: np.random.Generator) -> tuple[Counts, Coun
     return (first.take(kept), second.take(kept)) if kept.size else None
 
 
-def is_decided(scores: Array) -> bool:
-    """Return True if one of some candidates is clearly the best, or after enough splits; scores: (splits, candidates).
+def contenders(scores: Array) -> NDArray[np.int64]:
+    """Return which of some candidates may still be the best; scores: (splits, candidates).
 
-    Clearly means that its mean lead over each other candidate exceeds two standard errors.
+    After a few splits, a candidate is out if its mean lag behind the best exceeds two standard errors.
 
     Examples
     --------
     >>> import numpy as np
-    >>> is_decided(np.array([[0.9, 0.2], [0.8, 0.3], [0.9, 0.3]])), is_decided(np.array([[0.9, 0.2], [0.1, 0.8]]))
-    (True, False)
+    >>> contenders(np.array([[0.9, 0.2], [0.8, 0.3], [0.9, 0.3]])), contenders(np.array([[0.9, 0.2], [0.1, 0.8]]))
+    (array([0]), array([0, 1]))
     """
-    n_splits = len(scores)
-    if n_splits < LEAST_SPLITS or n_splits >= MOST_SPLITS:
-        return n_splits >= MOST_SPLITS
-    best = int(scores.mean(axis=0).argmax())
-    leads = scores[:, [best]] - np.delete(scores, best, axis=1)  # (splits, others)
-    return bool((leads.mean(axis=0) > 2.0 * leads.std(axis=0, ddof=1) / np.sqrt(n_splits)).all())
+    n_splits, n_candidates = scores.shape
+    if n_splits < LEAST_SPLITS:
+        return np.arange(n_candidates)
+    lags = scores[:, [int(scores.mean(axis=0).argmax())]] - scores  # (splits, candidates)
+    errors = lags.std(axis=0, ddof=1) / np.sqrt(n_splits)
+    return np.flatnonzero(lags.mean(axis=0) <= 2.0 * errors)
 
 
 def is_same_partition(labels: NDArray[np.int32], others: NDArray[np.int32]) -> bool:
@@ -383,7 +383,7 @@ def advice(overall: float, *, dispersion: str, stabilize: str | None, is_command
 
 def advice_on(model: Any, *, is_command: bool = False) -> str | None:
     """Return the advice on a fitted model; None if ``dispersion="auto"`` has compared the remedies already."""
-    if model.dispersion == "auto":
+    if model.dispersion == "auto" and model.stabilize is None and model.topics_source_ not in ("given", "random"):
         return None
     kind = {"dispersion": model.dispersion_, "stabilize": model.stabilize_}
     return advice(float(model.overdispersion_), **kind, is_command=is_command)

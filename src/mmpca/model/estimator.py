@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Self
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from numbers import Real
+from typing import Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -24,29 +26,35 @@ from mmpca.backend import (
     column_totals,
     group_rows,
     group_sums,
+    map_rows,
     one_blas_thread,
     open_threads,
+    row_totals,
 )
 from mmpca.counts import Counts, Units, as_counts, check_unmasked, in_memory, in_units, transposition_hint
-from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning, warn
-from mmpca.model import explanation, files, intervals, prediction
+from mmpca.errors import CountsError, InterruptedSearchWarning, OverdispersionWarning, warn
+from mmpca.io import CountTable
+from mmpca.model import editing, explanation, files, intervals, online, outliers, prediction
 from mmpca.model.checkpoints import Checkpoint
 from mmpca.model.dispersion import (
     LARGE_INDEX,
+    LEAST_SPLITS,
+    MOST_SPLITS,
     Bursts,
     Dispersion,
     advice_on,
     burstiness,
+    contenders,
     draw_bursts,
     draw_shares,
     feature_halves,
     in_counts,
-    is_decided,
     is_same_partition,
     overdispersion,
 )
 from mmpca.model.inspection import warn_of_misread_columns
-from mmpca.model.results import ResultTables
+from mmpca.model.outliers import mark_outliers
+from mmpca.model.results import ResultTables, given_names, set_names
 from mmpca.model.rules import SUM_TOLERANCE, check_fit_parameters
 from mmpca.model.starts import (
     SAMPLED_ROWS,
@@ -55,32 +63,44 @@ from mmpca.model.starts import (
     Start,
     StartReport,
     best_of,
+    mixture_labels,
     mixture_topics,
     plan_starts,
     search_from_starts,
 )
 from mmpca.model.temperature import Temperature, n_sampled
 from mmpca.monitor import Callback, Monitor, Progress, logger
-from mmpca.topics import CountSplit, fit_lda, new_feature_scores, split_counts, topic_shares
+from mmpca.topics import CountSplit, LDAFit, fit_lda, new_feature_scores, split_counts, topic_shares
+from mmpca.topics.lda import TOL
 
 Array = NDArray[np.float64]
 
 MAX_ROUNDS = 3  # of variance factors and clusters
 # "auto" compares these on a sample of the rows, from a few starts on each half of the features.
 CANDIDATES: tuple[tuple[str, str | None], ...] = (("polya", None), ("multinomial", "sqrt"), ("multinomial", None))
-COMPARED_ROWS, COMPARED_STARTS = 2000, 3
+COMPARED_ROWS, COMPARED_STARTS, COMPARED_TOL = 2000, 2, 1e-4
+LEARNED = ("lda", "mixture", "tfidf")  # sources of topics that depend on the rows
 # Sources of topics are compared on a sample of as many rows, or this many for each cluster if that is more.
 ROWS_PER_CLUSTER = 20
 CONCENTRATION_ROWS = 1000  # from which the concentration of topic shares is estimated
+# The layer of a file that holds the counts, the positions of rows without counts, which were left out, and whether
+# the features were named after the fit.
+DATA_ATTRIBUTES = ("_layer", "_empty_rows", "_is_named_later")
+# Attributes that edits of the clusters do not change.
+KEPT_ATTRIBUTES = (
+    "n_features_in_", "feature_names_in_", "feature_annotations_", "_words", "_sklearn_output_config", *DATA_ATTRIBUTES,
+)  # fmt: skip
 # Attributes that not every fit has.
 OPTIONAL_ATTRIBUTES = (
     "feature_names_in_", "refit_components_", "refit_cluster_topics_", "refit_bound_", "variance_factors_",
-    "mean_profile_", "concentration_", "_unit_counts", "_cluster_names", "_topic_names",
+    "mean_profile_", "concentration_", "_unit_counts", "_cluster_names", "_topic_names", "feature_annotations_",
+    "_outlier_cells", "_outlier_score", "edits_", "noise_clusters_", "_cluster_sizes", "_kept_rows",
+    "cluster_stability_", "row_stability_", "search_", *DATA_ATTRIBUTES,
 )  # fmt: skip
 
 
 class _Run(NamedTuple):
-    """Seeds, threads and progress of a fit."""
+    """Seeds, threads and progress of a fit, and how carefully it learns topics."""
 
     topics_seed: np.random.SeedSequence
     search_seed: np.random.SeedSequence
@@ -88,6 +108,22 @@ class _Run(NamedTuple):
     threads: Threads
     monitor: Monitor
     sample_size: int
+    row_prior: float | Literal["auto"] = "auto"
+    n_topic_starts: int | Literal["auto"] = "auto"
+    topics_tol: float = TOL
+    given: str = "given"  # source of topics that are an array
+    known: Labels | None = None  # labels of rows that never move, -1 for others
+    seeds: editing.TopicSeeds | None = None  # of the topics
+    merge_split: bool = True
+
+
+class _Topics(NamedTuple):
+    """Topics for the search, where they come from, and what came with them."""
+
+    beta: Array  # (K, V)
+    source: str
+    labels: Labels | None = None  # that belong to these topics, (N,)
+    row_prior: float | Literal["auto"] = "auto"  # of LDA
 
 
 class _Found(NamedTuple):
@@ -95,7 +131,7 @@ class _Found(NamedTuple):
 
     best: Outcome
     outcomes: list[Outcome]
-    source: str  # of the topics
+    topics: _Topics
     rows: RowBackend  # in the units of the fit
     dispersion: str
     stabilize: str | None = None
@@ -116,12 +152,12 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         Number of clusters (Q in the paper).
     n_topics : int, default=5
         Number of topics (K in the paper).
-    topics : {"auto", "lda", "mixture", "random"} or array of shape (n_topics, n_features), default="auto"
+    topics : {"auto", "lda", "mixture", "tfidf", "random"} or array of shape (n_topics, n_features), default="auto"
         Topics used by the search (beta in the paper): learned from the rows by latent Dirichlet allocation ("lda", as
-        published); from the clusters of a mixture without topics ("mixture"), which often suits short texts and
-        clusters of very different sizes; whichever of these two yields clusters that better predict held-out features
-        ("auto", see docs/topics.md; always "lda" with "polya" and "vbem"); drawn at random; or given. Rows of an array
-        must sum to one.
+        published); from the clusters of a mixture without topics, which often suits texts better, and which starts at
+        random ("mixture") or from k-means on tf-idf ("tfidf"); the one of these three whose clusters best
+        predict held-out features ("auto", see docs/topics.md; always "lda" with "polya" and "vbem"); drawn at random;
+        or given. Rows of an array must sum to one.
     topic_prior : float, default=1.0
         Symmetric Dirichlet prior of the topic proportions of clusters (alpha in the paper).
     start : {"auto", "random", "kmeans", "anneal", "mixture"} or array of shape (n_samples,), default="auto"
@@ -138,12 +174,13 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         that raises the bound. "exact" evaluates every move of every row, as published. "cvem" reassigns all rows with
         the parameters held fixed, then updates the parameters. "vbem" gives every row a probability for each cluster,
         updates the topics as well (the model of Yu et al., 2005), and labels each row with its most probable cluster.
-    dispersion : {"multinomial", "shares", "polya", "auto"}, default="multinomial"
+    dispersion : {"auto", "multinomial", "shares", "polya"}, default="auto"
         How rows vary within a cluster. "multinomial": by chance alone, as published. "shares": each row mixes the
         topics a little differently from its cluster. "polya": the counts of a feature come in bursts, with a variance
         factor for each feature; for abundances and sequencing reads. "auto" fits "multinomial" and keeps it unless
         `overdispersion_` is above 3; then it chooses between it, "polya" and ``stabilize="sqrt"`` by how well clusters
-        found in one half of the features agree with those of the other half (docs/overdispersion.md).
+        found in one half of the features agree with those of the other half (docs/overdispersion.md). With topics that
+        are given or drawn at random, and with ``stabilize="sqrt"``, "auto" is "multinomial".
     temperature : float or "auto", default="auto"
         Number by which `predict_proba` and `explain` divide log-odds, because real counts carry less evidence than
         independent ones and clusters are uncertain. "auto" estimates it from the fitted rows (docs/overdispersion.md);
@@ -165,8 +202,9 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of the topics, the starts and the order in which rows are visited.
-    verbose : int, default=0
-        1 logs each start to the logger "mmpca", 2 each epoch as well; to standard error, unless logging is configured.
+    verbose : int or None, default=None
+        None shows progress if a fit takes more than two seconds, on a terminal or in a notebook. 0 shows nothing, 1
+        logs each start to the logger "mmpca", 2 each epoch as well; to standard error, unless logging is configured.
 
     Attributes
     ----------
@@ -209,6 +247,9 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         `tol`.
     starts_ : list of StartReport
         Kind, seed, bound, n_epochs, converged and seconds of each start.
+    outlier_score_ : ndarray of shape (n_samples,)
+        How well each row is explained by its cluster: a tail probability, small for outliers (:meth:`outlier_scores`).
+        It is computed when first needed; until then, the model keeps a reference to the rows.
     overdispersion_ : float
         Variance of the counts within clusters as a multiple of what the model expects, about 1 if the model holds. With
         "polya" the model expects as much as the factors say, and with ``stabilize="sqrt"`` it is about the roots. If it
@@ -225,19 +266,25 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         With "shares" and "polya", the concentration c of the rows' topic proportions, which are Dirichlet(c theta_q) in
         cluster q: the larger it is, the more similar the rows; infinite if their proportions do not vary. All clusters
         share it. Predictions use it; the search does not.
-    topics_source_ : {"lda", "mixture", "random", "given"}
+    topics_source_ : {"lda", "mixture", "tfidf", "random", "given"}
         Where the topics of the search come from.
     temperature_ : float
         Number by which log-odds are divided, at least 1 if it was estimated. It is estimated when probabilities are
         first needed or the model is saved, which can take longer than fitting a small data set.
     topic_prior_ : float
         The `topic_prior` of the fit.
+    edits_ : list of Edit
+        Edits of the clusters since the fit, if there are any (:meth:`edit`).
+    noise_clusters_ : ndarray of int32
+        Clusters that were marked as noise, if there are any.
     stabilize_ : {None, "sqrt"}
         The `stabilize` of the fit, or what `dispersion="auto"` chose.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the features, if X had them.
+    feature_annotations_ : dict of str to ndarray of shape (n_features_in_,)
+        Descriptions of the features, such as their taxonomy, if X is a table that has them.
 
     References
     ----------
@@ -282,7 +329,17 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     topics_source_: str
     topic_prior_: float
     stabilize_: str | None
+    edits_: list[editing.Edit]
+    noise_clusters_: NDArray[np.int32]
+    cluster_stability_: Array
+    row_stability_: Array
+    search_: dict[str, Any]
     _mean_length: float
+    _outlier_knots: Array | outliers.FittedSample
+    _fitted_rows: Counts | None = None
+    _kept_rows: online.Kept
+    _cluster_sizes: NDArray[np.int64]
+    _unit_counts: Array
     _temperature: float | Temperature
 
     def __init__(
@@ -295,7 +352,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         start: str | ArrayLike = "auto",
         n_init: int | str = "auto",
         algorithm: engine.Algorithm = "greedy",
-        dispersion: str = "multinomial",
+        dispersion: str = "auto",
         temperature: float | str = "auto",
         stabilize: str | None = None,
         max_epochs: int = 200,
@@ -303,7 +360,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         refit_topics: bool = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
+        verbose: int | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.n_topics = n_topics
@@ -329,6 +386,8 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         X: Any,
         y: object = None,
         *,
+        labels: ArrayLike | None = None,
+        seed_topics: Mapping[str, Iterable[Any]] | None = None,
         callback: Callback | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
     ) -> Self:
@@ -336,9 +395,18 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
-            Nonnegative whole numbers; no row may be empty.
+        X : array-like, sparse matrix, data frame or CountTable of shape (n_samples, n_features)
+            Nonnegative whole numbers; no row may be empty. The table that :func:`mmpca.io.read_counts` returns names
+            the features.
         y : ignored
+        labels : array of int or str, shape (n_samples,), optional
+            A pandas Series is matched to the rows by name if X has row names.
+            Known clusters of some rows; -1 for all others, or None or "" if clusters are given by name. Known rows
+            never move, and an additional start begins at their means. Names become the names of the clusters.
+        seed_topics : mapping of str to words, optional
+            Words that should make up some of the topics, such as ``{"sport": ["match", "coach"]}``: names of features,
+            or numbers of columns. These topics come first and have these names; the others are free. Requires topics
+            learned by LDA.
         callback : callable, optional
             Called repeatedly with a :class:`mmpca.monitor.Progress`. If it returns a true value, the fit stops as
             with Ctrl-C: the best state found so far is kept, with a warning.
@@ -364,7 +432,70 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         # A copy checks the data, so that an error leaves this model unchanged.
         checked = type(self)(**self.get_params(deep=False))
         rows = checked.checked_counts(X)
-        return self.fit_rows(LocalRows(rows), attributes=vars(checked), callback=callback, checkpoint=checkpoint)
+        if (labels is not None or seed_topics is not None) and (checkpoint is not None or self.algorithm == "vbem"):
+            raise ValueError('labels and seed_topics cannot be combined with checkpoint or with algorithm="vbem".')
+        known = (
+            None
+            if labels is None
+            else editing.check_known(editing.in_order_of(labels, X), rows.n_rows, self.n_clusters)
+        )
+        known = None if known is None or (known.labels < 0).all() else known
+        seeds = None
+        if seed_topics is not None:
+            if self.topics not in ("auto", "lda") if isinstance(self.topics, str) else True:
+                raise ValueError('seed_topics need topics="auto" or "lda".')
+            names = getattr(checked, "feature_names_in_", None)
+            seeds = editing.check_seeds(seed_topics, names, self.n_topics, rows.n_features)
+        self.fit_rows(
+            LocalRows(rows),
+            attributes=vars(checked),
+            callback=callback,
+            checkpoint=checkpoint,
+            known=None if known is None else known.labels,
+            topic_seeds=seeds,
+        )
+        return self.rename(known.names if known else {}, dict(enumerate(seeds.names)) if seeds else {})
+
+    def partial_fit(self, X: Any, y: object = None) -> Self:
+        """Update the model with a batch of rows, in memory that does not grow with the number of batches.
+
+        The first 10,000 rows are kept; the model is refitted to them whenever their number has doubled, and one last
+        time when there are enough. From then on, rows are assigned to clusters, whose sums, sizes and topic shares are
+        updated; topics change slowly; and rows that no cluster explains form new clusters, so `n_clusters` may grow
+        (:mod:`mmpca.model.online`). After :meth:`fit`, or for a loaded model, updates begin immediately.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            The next rows; no row may be empty. The first batch needs at least as many rows as there are clusters.
+        y : ignored
+
+        Returns
+        -------
+        self
+            `labels_` holds the labels of this batch; :meth:`predict` labels earlier rows.
+
+        Examples
+        --------
+        >>> from mmpca import MMPCA
+        >>> from mmpca.simulate import paper_design
+        >>> X = paper_design(n_samples=300, random_state=0).X
+        >>> model = MMPCA(6, 4, n_init=1, random_state=0)
+        >>> for first in range(0, 300, 100):
+        ...     model = model.partial_fit(X[first : first + 100])
+        >>> int(model.cluster_sizes.sum()), model.labels_.shape, model.predict(X).shape
+        (300, (100,), (300,))
+        """
+        if self.algorithm == "vbem":
+            raise ValueError('partial_fit needs hard clusters, but algorithm is "vbem".')
+        is_first = not hasattr(self, "weights_")
+        checked = type(self)(**self.get_params(deep=False)) if is_first else self
+        counts = checked.checked_counts(X) if is_first else self._counts(X, reset=False)
+        if not np.diff(counts.indptr).all():
+            raise CountsError(f"X must not have empty rows, but row {np.diff(counts.indptr).argmin()} has no counts.")
+        names = ("n_features_in_", "feature_names_in_")
+        online.partial_fit(self, counts, {name: vars(checked)[name] for name in names if name in vars(checked)})
+        return self
 
     def fit_rows(
         self,
@@ -375,6 +506,10 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         checkpoint: str | os.PathLike[str] | None = None,
         sample_size: int = SAMPLED_ROWS,
         bursts: Bursts | None = None,
+        topics_source: str = "given",
+        known: Labels | None = None,
+        topic_seeds: editing.TopicSeeds | None = None,
+        resumed: editing.Resumed | None = None,
     ) -> Self:
         """Cluster rows held by a backend; used by :func:`mmpca.distributed.fit`.
 
@@ -390,6 +525,14 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             With more rows than this, starts are tried on a sample of this size.
         bursts : Bursts, optional
             Variance factors for ``dispersion="polya"``, which are otherwise estimated.
+        topics_source : str
+            Source of the topics if `topics` is an array; if they were learned from these rows, predictions smooth them.
+        known : array of int32, shape (n_samples,), optional
+            Labels of rows that never move, -1 for others.
+        topic_seeds : TopicSeeds, optional
+            Words that anchor topics.
+        resumed : Resumed, optional
+            Topics and labels from which the search continues, without merges and splits of clusters.
 
         Returns
         -------
@@ -397,13 +540,17 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         """
         self._check_sizes(backend)
         seeds = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31)).spawn(3)
-        saved = None if checkpoint is None else Checkpoint.of_fit(checkpoint, self.get_params(deep=False), backend)
-        monitor = Monitor(callback, verbose=self.verbose, checkpoint=None if saved is None else saved.save_labels)
+        saved: Checkpoint | editing.Resumed | None = resumed
+        if checkpoint is not None:
+            saved = Checkpoint.of_fit(checkpoint, self.get_params(deep=False), backend)
+        keep = saved.save_labels if isinstance(saved, Checkpoint) else None
+        monitor = Monitor(callback, verbose=self.verbose, checkpoint=keep)
         n_threads, every = effective_n_jobs(self.n_jobs), np.arange(backend.n_rows)
         with one_blas_thread(), open_threads(n_threads) as threads:
             backend = backend.with_threads(threads)
             # Topics and labels, in the units that the dispersion asks for.
-            run = _Run(seeds[0], seeds[1], n_threads, threads, monitor, sample_size)
+            run = _Run(seeds[0], seeds[1], n_threads, threads, monitor, sample_size, given=topics_source)
+            run = run._replace(known=known, seeds=topic_seeds, merge_split=resumed is None)
             found = self._search_in_units(backend, run, saved, bursts)
             best, rows = found.best, found.rows
             counts = backend.map_reduce(group_sums, every, best.labels, shared=(self.n_clusters,))  # (Q, V)
@@ -411,7 +558,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             sums = counts if rows is backend else rows.map_reduce(group_sums, every, best.labels, shared=(len(counts),))
             # Predictions: topics that the search has learned are smoothed for new rows.
             smoothing = 0.0
-            if found.source in ("lda", "mixture") or self.algorithm == "vbem":
+            if found.topics.source in LEARNED or self.algorithm == "vbem":
                 some = np.linspace(0, backend.n_rows - 1, min(backend.n_rows, prediction.SMOOTHING_ROWS)).astype(int)
                 fitted = (best.labels[some], best.beta, best.gamma / best.gamma.sum(axis=1, keepdims=True), sums)
                 smoothing = prediction.choose_smoothing(rows.take(some), *fitted)
@@ -433,7 +580,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         self.cluster_row_counts_ = n_rows.astype(np.int32)
         self.cluster_topics_, self.smoothing_ = best.gamma / best.gamma.sum(axis=1, keepdims=True), smoothing
         self.overdispersion_, self.cluster_overdispersion_ = dispersion
-        self.dispersion_, self.stabilize_, self.topics_source_ = found.dispersion, found.stabilize, found.source
+        self.dispersion_, self.stabilize_, self.topics_source_ = found.dispersion, found.stabilize, found.topics.source
         if found.bursts is not None:
             self.variance_factors_, self.mean_profile_ = found.bursts
         if concentration is not None:
@@ -442,12 +589,15 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             self._unit_counts = sums
         self._set_search_results(best, found.outcomes)
         self.converged_ = self.converged_ and found.is_complete
-        # Temperature: estimated from some of the rows, when probabilities are first needed.
+        # Temperature and outliers: estimated from some of the rows, when they are first needed.
+        some = np.linspace(0, rows.n_rows - 1, n_sampled(rows.n_rows, len(counts))).astype(int)
+        sample, lengths = rows.take(some), map_rows(backend if found.bursts is not None else rows, row_totals, some)
         if isinstance(self.temperature, str):
-            some = np.linspace(0, rows.n_rows - 1, n_sampled(rows.n_rows, len(counts))).astype(int)
-            self._temperature = Temperature(rows.take(some), best.labels[some], self.mixture(), seeds[2])
+            self._temperature = Temperature(sample, best.labels[some], self.mixture(), seeds[2])
         else:
             self._temperature = float(self.temperature)
+        self._outlier_knots = outliers.FittedSample(sample, lengths, best.labels[some])
+        self._fitted_rows = backend.rows if isinstance(backend, LocalRows) else None
         monitor.end()
         if monitor.is_stopped:
             warn(
@@ -460,7 +610,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         return self
 
     def _search_in_units(
-        self, backend: RowBackend, run: _Run, saved: Checkpoint | None, bursts: Bursts | None
+        self, backend: RowBackend, run: _Run, saved: Checkpoint | editing.Resumed | None, bursts: Bursts | None
     ) -> _Found:
         """Find topics and labels in the units of `dispersion` and `stabilize`, which "auto" chooses."""
         if self.dispersion == "polya":
@@ -469,7 +619,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             return self._search_roots(backend, run, saved)
         dispersion = "multinomial" if self.dispersion == "auto" else self.dispersion
         found = _Found(*self._search(backend, run, saved), backend, dispersion)
-        if self.dispersion != "auto" or run.monitor.is_stopped:
+        if self.dispersion != "auto" or found.topics.source not in LEARNED or run.monitor.is_stopped:
             return found
         run.monitor.checkpoint = None  # only the first search is saved
         sums = backend.map_reduce(
@@ -487,20 +637,24 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             return found
         return found if run.monitor.is_stopped else other
 
-    def _search_roots(self, backend: RowBackend, run: _Run, saved: Checkpoint | None) -> _Found:
+    def _search_roots(self, backend: RowBackend, run: _Run, saved: Checkpoint | editing.Resumed | None) -> _Found:
         """Find topics and labels of square roots."""
         rows = backend.with_counts(in_units, Units("sqrt"))
         return _Found(
             *self._search(rows, run, saved), rows, "shares" if self.dispersion == "shares" else "multinomial", "sqrt"
         )
 
-    def _search_bursts(self, backend: RowBackend, run: _Run, saved: Checkpoint | None, bursts: Bursts | None) -> _Found:
+    def _search_bursts(
+        self, backend: RowBackend, run: _Run, saved: Checkpoint | editing.Resumed | None, bursts: Bursts | None
+    ) -> _Found:
         """Find topics and labels of effective counts, first with the factors of all rows, then of the last clusters."""
         found: _Found | None = None
         labels, n_clusters = np.zeros(backend.n_rows, dtype=np.int32), 1
         for number in range(MAX_ROUNDS):
             factors = burstiness(backend, labels, n_clusters) if bursts is None else bursts
             rows = backend.with_counts(in_units, factors.units)
+            if found is not None:
+                run = run._replace(row_prior=found.topics.row_prior)
             search = self._search(rows, run, saved if number == 0 else None, can_compare=False)
             run.monitor.checkpoint = None  # only the first search is saved
             if found is not None and run.monitor.is_stopped:
@@ -513,11 +667,16 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         return found._replace(is_complete=not run.monitor.is_stopped)
 
     def _search(
-        self, rows: RowBackend, run: _Run, saved: Checkpoint | None = None, *, can_compare: bool = True
-    ) -> tuple[Outcome, list[Outcome], str]:
+        self,
+        rows: RowBackend,
+        run: _Run,
+        saved: Checkpoint | editing.Resumed | None = None,
+        *,
+        can_compare: bool = True,
+    ) -> tuple[Outcome, list[Outcome], _Topics]:
         """Learn topics, then find the labels that maximize the bound under them.
 
-        Return the best search, all searches and the source of the topics, which "auto" chooses if it can be compared.
+        Return the best search, all searches and the topics, whose source "auto" chooses if sources can be compared.
         """
         shape, sizes = (rows.n_rows, rows.n_features), {"n_clusters": self.n_clusters, "n_topics": self.n_topics}
         starts, patience = plan_starts(self.start, self.n_init, **sizes, shape=shape, seed=run.search_seed)
@@ -528,20 +687,26 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             max_epochs=self.max_epochs,
             tol=float(self.tol),
             patience=patience,
+            known=run.known,
+            merge_split=run.merge_split,
         )
         # Topics: beta, learned from the rows, given, or from an interrupted fit.
-        source = self._topics_source(rows, run, saved, can_compare=can_compare)
-        beta, labels = self._learn_topics(rows, source, run, saved)
+        topics = self._learn_topics(rows, run, saved, can_compare=can_compare)
         if saved is not None and saved.labels is not None:
             starts = [Start("checkpoint", starts[0].seed, saved.labels)]
-        elif labels is not None and isinstance(self.start, str) and self.start in ("auto", "mixture"):
+        elif topics.labels is not None and isinstance(self.start, str) and self.start in ("auto", "mixture"):
             # Under their own topics, these labels are nearly a maximum that other starts reach as well.
             others = [] if isinstance(self.n_init, str) else starts[1:]
-            starts = [Start("mixture", starts[0].seed, labels), *others]
+            starts = [Start("mixture", starts[0].seed, topics.labels), *others]
+        is_resumed = saved is not None and saved.labels is not None
+        if run.known is not None and isinstance(self.start, str) and not is_resumed:
+            # One more, from the means of the known rows.
+            starts = [starts[0], Start("kmeans", starts[0].seed, is_seeded=True), *starts[1:]]
+            options = options._replace(patience=patience + 1)
         # Search: labels that maximize the bound under these topics, from all starts.
         outcomes = search_from_starts(
             rows,
-            beta,
+            topics.beta,
             starts,
             options,
             seed=int(run.search_seed.generate_state(1)[0]),
@@ -550,74 +715,155 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             sample_size=run.sample_size,
         )
         # Bounds of starts on a sample are not comparable with the bound of all rows, which comes last.
-        return best_of([outcome for outcome in outcomes if len(outcome.labels) == rows.n_rows]), outcomes, source
+        return best_of([outcome for outcome in outcomes if len(outcome.labels) == rows.n_rows]), outcomes, topics
 
-    def _topics_source(self, rows: RowBackend, run: _Run, saved: Checkpoint | None, *, can_compare: bool) -> str:
-        """Return where the topics of the search come from; "auto" compares two sources on a sample of the rows.
-
-        Topics of LDA are kept unless those of the mixture lead by more than the standard error of the difference.
-        """
+    def _learn_topics(
+        self, rows: RowBackend, run: _Run, saved: Checkpoint | editing.Resumed | None, *, can_compare: bool
+    ) -> _Topics:
+        """Return the topics that the search uses: those of a checkpoint, or new ones, which are saved there."""
+        source, lda = self.topics if isinstance(self.topics, str) else run.given, None
+        if saved is not None and saved.beta is not None:
+            return _Topics(saved.beta, saved.source or source)
+        if run.seeds is not None and isinstance(self.topics, str):
+            source = "seeds"
+        elif source == "auto":
+            can_compare &= self.algorithm != "vbem" and min(self.n_clusters, self.n_topics) > 1
+            source, lda = self._compare_sources(rows, run) if can_compare else ("lda", None)
+        rng, every = np.random.default_rng(run.topics_seed), np.arange(rows.n_rows)
         if not isinstance(self.topics, str):
-            return "given"
-        if self.topics != "auto":
-            return self.topics
-        if saved is not None and saved.source is not None:
-            return saved.source
-        if not can_compare or self.algorithm == "vbem" or min(self.n_clusters, self.n_topics) == 1:
-            return "lda"
-        run.monitor.begin("topics", "topics: comparing two sources")
+            topics = _Topics(check_topics(self.topics, self.n_topics, rows.map_reduce(column_totals, every)), source)
+        elif run.seeds is not None:
+            some, totals = np.sort(rng.permutation(every)[:SAMPLED_ROWS]), rows.map_reduce(column_totals, every)
+            beta = editing.seeded_topics(rows.take(some), totals, self.n_topics, run.seeds, rng, run.monitor)
+            topics = _Topics(beta, "lda")
+        elif source == "lda":
+            lda = self._fit_lda(rows, run) if lda is None else lda
+            topics = _Topics(lda.beta, source, row_prior=lda.row_prior)
+        elif source in ("mixture", "tfidf"):
+            run.monitor.begin("topics", "topics: clustering without topics")
+            is_present = rows.map_reduce(column_totals, every) > 0  # (V,)
+            some, sizes = np.sort(rng.permutation(every)[:SAMPLED_ROWS]), (self.n_topics, self.n_clusters)
+            own = partial(mixture_topics, from_tfidf=source == "tfidf")
+            beta, labels = rows.apply(own, some, is_present, *sizes, rng, run.monitor)
+            is_of_all = labels is not None and len(labels) == rows.n_rows
+            topics = _Topics(beta, source, labels if is_of_all else None)
+        else:
+            beta, is_present = np.zeros((self.n_topics, rows.n_features)), rows.map_reduce(column_totals, every) > 0
+            beta[:, is_present] = rng.dirichlet(np.ones(is_present.sum()), self.n_topics)
+            topics = _Topics(beta, source)
+        if run.monitor.is_stopped:  # a later fit must not resume from unfinished topics
+            run.monitor.checkpoint = None
+        elif isinstance(saved, Checkpoint):
+            saved.save_topics(topics.beta, topics.source)
+        return topics
+
+    def _fit_lda(self, rows: RowBackend, run: _Run) -> LDAFit:
+        """Learn topics by latent Dirichlet allocation."""
+        rng = np.random.default_rng(run.topics_seed)
+        careful: dict[str, Any] = {"row_prior": run.row_prior, "n_init": run.n_topic_starts, "tol": run.topics_tol}
+        return fit_lda(rows, self.n_topics, rng=rng, n_threads=run.n_threads, monitor=run.monitor, **careful)
+
+    def _compare_sources(self, rows: RowBackend, run: _Run) -> tuple[str, LDAFit | None]:
+        """Return the best source of topics, and the fit of LDA if it was needed to compare them.
+
+        The sources are compared on a sample of the rows, in a fixed order; each must lead the best one before it by
+        more than the standard error of the difference.
+        """
         rng = np.random.default_rng([*run.topics_seed.generate_state(2), 1])
         n_compared = max(COMPARED_ROWS, ROWS_PER_CLUSTER * self.n_clusters)
-        sample = rows.take(np.sort(rng.permutation(rows.n_rows)[:n_compared]))
-        split = split_counts(sample, rng)
+        topics, lda, split = cast(Any, "lda"), None, None
+        if rows.n_rows <= n_compared:
+            lda = self._fit_lda(rows, run)
+            if lda.choice is not None:  # it fitted topics to most counts of all rows, and held out the others
+                split, topics = lda.choice.split, np.ascontiguousarray(lda.choice.mixture.beta_rows.T)
+        run.monitor.begin("topics", "topics: comparing sources")
+        if split is None:
+            split = split_counts(rows.take(np.sort(rng.permutation(rows.n_rows)[:n_compared])), rng)
         filled = np.flatnonzero(np.diff(split.kept.indptr))
         split = CountSplit(split.kept.take(filled), split.held_out.take(filled))
         if len(filled) <= max(self.n_clusters, self.n_topics):
-            return "lda"
+            return "lda", lda
 
         def pass_on(_: Progress) -> bool:
-            """Report no stages of the searches on the sample, but obey a request to stop."""
+            """Report no stages of the search on the sample, but obey a request to stop."""
             run.monitor.step(0)
             return run.monitor.is_stopped
 
         own: dict[str, Any] = {name: getattr(self, name) for name in ("topic_prior", "max_epochs", "tol")}
-        inner, scores = run._replace(monitor=Monitor(pass_on)), []
-        for source in ("lda", "mixture"):
-            model = MMPCA(self.n_clusters, self.n_topics, topics=source, n_init=1, **own)
-            found, *_ = model._search(LocalRows(split.kept, run.threads), inner)
-            if inner.monitor.is_stopped:
+        model, inner = MMPCA(self.n_clusters, self.n_topics, topics=topics, n_init=1, **own), Monitor(pass_on)
+        labels = {
+            "lda": model._search(LocalRows(split.kept, run.threads), run._replace(monitor=inner, known=None))[0].labels
+        }
+        for source in ("mixture", "tfidf"):  # a search hardly changes their labels
+            if inner.is_stopped:
                 run.monitor.stop()
-                return "lda"
-            scores.append(new_feature_scores(split, found.labels, self.n_clusters))
-        lead = scores[1] - scores[0]  # of each row
-        return "mixture" if lead.sum() > np.sqrt(len(lead)) * lead.std() else "lda"
+                return "lda", lda
+            labels[source] = mixture_labels(split.kept, self.n_clusters, rng, inner, from_tfidf=source == "tfidf")
+        scores = {source: new_feature_scores(split, found, self.n_clusters) for source, found in labels.items()}
+        best = "lda"
+        for source in ("mixture", "tfidf"):
+            lead = scores[source] - scores[best]  # of each row
+            is_better = lead.sum() > np.sqrt(len(lead)) * lead.std()
+            if is_better and (best, source) == ("mixture", "tfidf"):
+                is_better = self._is_as_reproducible(split.kept, rng, inner)
+            best = source if is_better else best
+        return best, lda
+
+    def _is_as_reproducible(self, rows: Counts, rng: np.random.Generator, monitor: Monitor) -> bool:
+        """Return True unless clusters from tf-idf agree clearly less between halves of the features than others.
+
+        Starts from tf-idf may divide a large cluster in ways that predict well but that other features do not confirm.
+        """
+        from sklearn.metrics import adjusted_rand_score  # not needed otherwise
+
+        lags = list[float]()
+        while len(lags) < LEAST_SPLITS and not monitor.is_stopped:
+            halves = feature_halves(rows, rng)
+            if halves is None or halves[0].n_rows <= self.n_clusters:
+                return True
+            random, tfidf = (
+                adjusted_rand_score(*(
+                    mixture_labels(half, self.n_clusters, rng, monitor, from_tfidf=from_tfidf, n_chains=1)
+                    for half in halves
+                ))
+                for from_tfidf in (False, True)
+            )  # fmt: skip
+            lags.append(random - tfidf)
+        return len(lags) < 2 or bool(np.mean(lags) <= 2.0 * np.std(lags, ddof=1) / np.sqrt(len(lags)))
 
     def _most_reproducible(self, backend: RowBackend, run: _Run) -> tuple[str, str | None]:
         """Return the dispersion and stabilization whose clusters agree best between two halves of the features."""
         from sklearn.metrics import adjusted_rand_score  # not needed otherwise
 
-        rng = np.random.default_rng(run.topics_seed)
+        rng, run = np.random.default_rng(run.topics_seed), run._replace(known=None, seeds=None)
         rows = backend.take(np.sort(rng.permutation(backend.n_rows)[:COMPARED_ROWS]))
-        scores = np.empty((0, len(CANDIDATES)))
-        while not run.monitor.is_stopped and not is_decided(scores):
+        run = run._replace(n_topic_starts=COMPARED_STARTS, topics_tol=COMPARED_TOL)
+        priors: dict[tuple[str, str | None], Any] = {}
+        own: dict[str, Any] = {name: getattr(self, name) for name in ("topic_prior", "max_epochs", "tol")}
+        own |= {"n_init": COMPARED_STARTS, "topics": "lda"}
+
+        def labels_of(half: Counts, candidate: tuple[str, str | None]) -> NDArray[np.int32]:
+            dispersion, stabilize = candidate
+            n_topics = min(self.n_topics, half.n_features)
+            model = MMPCA(self.n_clusters, n_topics, dispersion=dispersion, stabilize=stabilize, **own)
+            careful = run._replace(row_prior=priors.get(candidate, "auto"))  # the first half shows the prior to use
+            found = model._search_in_units(LocalRows(half, run.threads), careful, None, None)
+            priors[candidate] = found.topics.row_prior
+            return found.best.labels
+
+        scores, left = np.empty((0, len(CANDIDATES))), np.arange(len(CANDIDATES))
+        while not run.monitor.is_stopped and len(left) > 1 and len(scores) < MOST_SPLITS:
             halves = feature_halves(rows, rng)
             if halves is None or halves[0].n_rows <= self.n_clusters:
                 break
-            agreement = [
-                adjusted_rand_score(*(self._labels_of_half(half, run, *candidate) for half in halves))
-                for candidate in CANDIDATES
-            ]
+            agreement = np.full(len(CANDIDATES), -np.inf)
+            for c in left:
+                agreement[c] = adjusted_rand_score(*(labels_of(half, CANDIDATES[c]) for half in halves))
             scores = np.vstack([scores, agreement])
+            left = left[contenders(scores[:, left])]
         if not len(scores):  # too few features or rows to compare anything
             return "multinomial", None
         return CANDIDATES[int(scores.sum(axis=0).argmax())]  # the first, if there are ties
-
-    def _labels_of_half(self, half: Counts, run: _Run, dispersion: str, stabilize: str | None) -> NDArray[np.int32]:
-        """Return the labels of rows with half of the features, found from a few starts."""
-        own: dict[str, Any] = {name: getattr(self, name) for name in ("topic_prior", "max_epochs", "tol")}
-        own |= {"dispersion": dispersion, "stabilize": stabilize, "n_init": COMPARED_STARTS, "topics": "lda"}
-        model = MMPCA(self.n_clusters, min(self.n_topics, half.n_features), **own)
-        return model._search_in_units(LocalRows(half, run.threads), run, None, None).best.labels
 
     def _concentration(self, rows: RowBackend, best: Outcome, sums: Array, smoothing: float) -> float:
         """Return the concentration of the rows' topic shares, from some of the rows."""
@@ -641,36 +887,6 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             return overdispersion(found.rows, labels, topics=profiles, cluster_topics=every)
         profiles = counts / counts.sum(axis=1, keepdims=True)
         return overdispersion(backend, labels, topics=profiles, cluster_topics=every, factors=found.bursts.factors)
-
-    def _learn_topics(
-        self, backend: RowBackend, source: str, run: _Run, saved: Checkpoint | None
-    ) -> tuple[Array, Labels | None]:
-        """Return the topics that the search uses, (K, V), and labels that come with them, (N,), or None.
-
-        Topics are those of a checkpoint, or new ones, which are saved there.
-        """
-        if saved is not None and saved.beta is not None:
-            return saved.beta, None
-        labels, rng, every = None, np.random.default_rng(run.topics_seed), np.arange(backend.n_rows)
-        if source == "lda":
-            beta = fit_lda(backend, self.n_topics, rng=rng, n_threads=run.n_threads, monitor=run.monitor).beta
-        else:
-            totals = backend.map_reduce(column_totals, every)  # (V,)
-            if source == "mixture":
-                run.monitor.begin("topics", "topics: clustering without topics")
-                some = np.sort(rng.permutation(every)[:SAMPLED_ROWS])
-                sizes = (self.n_topics, self.n_clusters)
-                beta, labels = backend.apply(mixture_topics, some, totals > 0, *sizes, rng, run.monitor)
-            elif source == "random":
-                beta = np.zeros((self.n_topics, backend.n_features))
-                beta[:, totals > 0] = rng.dirichlet(np.ones((totals > 0).sum()), self.n_topics)
-            else:
-                beta = check_topics(self.topics, self.n_topics, totals)
-        if run.monitor.is_stopped:  # a later fit must not resume from unfinished topics
-            run.monitor.checkpoint = None
-        elif saved is not None:
-            saved.save_topics(beta, source)
-        return beta, labels if labels is not None and len(labels) == backend.n_rows else None
 
     def _refit(self, best: Outcome, counts: Array, threads: Threads, monitor: Monitor) -> dict[str, Any]:
         """Return the attributes of the last step of the paper; none unless `refit_topics` asks for it."""
@@ -716,13 +932,16 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
 
     def _counts(self, X: Any, *, reset: bool) -> Counts:
         """Return X as counts, checked against the fitted features; when fitting, empty rows are an error."""
+        if isinstance(X, CountTable):
+            return self._table_counts(X, reset=reset)
         X = in_memory(X)
         check_unmasked(X)  # scikit-learn drops masks
         check_not_texts(X)
         row_names = X.index if hasattr(X, "columns") and hasattr(X, "index") else None
         checked = self
-        if not reset and sparse.issparse(X) and hasattr(self, "feature_names_in_"):
-            # A sparse matrix cannot have names, so scikit-learn's warning that it has none would be no help.
+        is_nameless = sparse.issparse(X) or (getattr(self, "_is_named_later", False) and not hasattr(X, "columns"))
+        if not reset and is_nameless and hasattr(self, "feature_names_in_"):
+            # Such data cannot have names, or had none in the fit; scikit-learn's warning would not help.
             checked = copy.copy(self)
             del checked.feature_names_in_
         X = validate_data(
@@ -733,12 +952,33 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             warn_of_misread_columns(rows, row_names=row_names, feature_names=getattr(self, "feature_names_in_", None))
         return rows
 
+    def _table_counts(self, table: CountTable, *, reset: bool) -> Counts:
+        """Return a table as counts; when fitting, keep its names, and otherwise match features by name."""
+        known = getattr(self, "feature_names_in_", None)
+        if not reset and known is not None and table.feature_names is not None:
+            aligned = prediction.align_features(table.X, table.feature_names, known)
+            for note in aligned.notes():
+                warn(note, UserWarning)
+            return as_counts(aligned.X, empty_rows="allow")
+        rows = self._counts(table.X, reset=reset)
+        if reset and table.feature_names is not None:
+            self.feature_names_in_ = np.array([str(name) for name in table.feature_names], dtype=object)
+            if table.feature_annotations:
+                self.feature_annotations_ = table.feature_annotations
+        return rows
+
     @property
     def units(self) -> Units:
         """Units of the fit, in which rows are scored."""
         if self.dispersion_ == "polya":
             return Bursts(self.variance_factors_, self.mean_profile_).units
         return Units(self.stabilize_)
+
+    @property
+    def cluster_sizes(self) -> NDArray[np.int64]:
+        """Number of fitted rows in each cluster, (Q,)."""
+        sizes: NDArray[np.int64] | None = self.__dict__.get("_cluster_sizes")
+        return np.bincount(self.labels_, minlength=len(self.weights_)) if sizes is None else sizes
 
     @property
     def unit_counts(self) -> Array:
@@ -763,7 +1003,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
 
     # --- using the fit ------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> NDArray[np.int32]:
+    def predict(self, X: Any, *, outliers: float | None = None) -> NDArray[np.int32]:
         """Return the most probable cluster of each row.
 
         Rows are scored with the topics `components_`, smoothed by `smoothing_`, with `cluster_topics_` and `weights_`.
@@ -776,13 +1016,16 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
             An empty row is assigned to the largest cluster. Features that never occurred during fitting are equally
             probable in all clusters, so their counts make no difference.
+        outliers : float, optional
+            Level, such as 0.01, below which the score of a row (:meth:`outlier_scores`) makes it an outlier; its label
+            is -1, and so is that of rows in clusters marked as noise. By default, every row gets a cluster.
 
         Returns
         -------
         labels : ndarray of int32, shape (n_samples,)
         """
         labels: NDArray[np.int32] = self._joint(X).argmax(axis=1).astype(np.int32)
-        return labels
+        return labels if outliers is None else mark_outliers(self, labels, self.outlier_scores(X), outliers)
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each cluster for each row, with log-odds divided by `temperature_`.
@@ -836,6 +1079,73 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         joint = prediction.joint_log_likelihood(rows, self.mixture(), labels)
         return prediction.posterior(joint, self.temperature_)
 
+    def outlier_scores(self, X: Any) -> Array:
+        """Return how well each row is explained by its cluster: a tail probability, small for outliers.
+
+        The score is the probability that a row of the same length, drawn from the same cluster, is no more probable
+        than this one. Without outliers, scores are uniform between 0 and 1 for short and long rows alike, so about one
+        row in a hundred has a score below 0.01. :mod:`mmpca.model.outliers` describes the simulated rows, and how
+        scores allow for counts that vary more than the model expects.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            The fitted rows in their order, which keep their labels and are evaluated without their own contribution; or
+            other rows, evaluated in their most probable cluster. An empty row has score 1.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mmpca import MMPCA
+        >>> from mmpca.simulate import paper_design
+        >>> X = paper_design(n_samples=200, random_state=0).X
+        >>> model = MMPCA(6, 4, n_init=1, random_state=0).fit(X)
+        >>> odd = np.ones((1, X.shape[1]), dtype=int)  # every word once
+        >>> bool(model.outlier_scores(odd)[0] < 1e-6), bool(0.3 < np.median(model.outlier_scores(X)) < 0.7)
+        (True, True)
+        """
+        check_is_fitted(self)
+        counts = self._counts(X, reset=False)
+        rows = self.units.convert(counts)
+        fitted = explanation.fitted_labels(rows, self)
+        clusters = fitted
+        if not (fitted >= 0).any():
+            clusters = prediction.joint_log_likelihood(rows, self.mixture()).argmax(axis=1).astype(np.int32)
+        return outliers.outlier_scores(self, counts, fitted, clusters)
+
+    @property
+    def outlier_score_(self) -> Array:
+        """Score of each fitted row as in :meth:`outlier_scores`, (n_samples,); computed when it is first needed."""
+        check_is_fitted(self)
+        if "_outlier_score" not in self.__dict__:
+            if self._fitted_rows is None:
+                raise AttributeError(
+                    "outlier_score_ is not available, because the model does not contain its rows. Call "
+                    "outlier_scores(X) with the fitted rows."
+                )
+            self._outlier_score = outliers.outlier_scores(self, self._fitted_rows, self.labels_, self.labels_)
+            self._fitted_rows = None  # no longer needed
+        return self._outlier_score
+
+    def outlier_labels(self, level: float = 0.01) -> NDArray[np.int32]:
+        """Return the labels of the fitted rows, -1 for outliers.
+
+        Parameters
+        ----------
+        level : float, default=0.01
+            Rows whose `outlier_score_` is below this are outliers; this share of the rows is expected to be marked by
+            chance.
+
+        Returns
+        -------
+        labels : ndarray of int32, shape (n_samples,)
+        """
+        return mark_outliers(self, self.labels_, self.outlier_score_, level)
+
     def score(self, X: Any, y: object = None) -> float:
         """Return the mean log-likelihood of the rows, without multinomial coefficients.
 
@@ -883,6 +1193,109 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         rows = self.units.convert(self._counts(X, reset=False))
         return topic_shares(rows, self.components_, prior=self.topic_prior_)
 
+    def edit(
+        self,
+        X: Any,
+        *,
+        merge: Sequence[Any] = (),
+        split: Sequence[int] = (),
+        move: Mapping[int, int] | None = None,
+        noise: Sequence[int] = (),
+        refit: bool = True,
+    ) -> editing.EditReport:
+        """Merge, split or mark clusters, or move rows, then continue the search from there, in place.
+
+        The topics `components_` are kept. The search moves single rows only, so it cannot undo a merge or a split, and
+        rows that you moved stay in place. A merged cluster gets the lowest number of its parts, higher numbers move
+        down to close the gap, and the second half of a split cluster gets the last number; names move with their
+        clusters. `n_clusters` becomes the new number of clusters.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+            The fitted rows, in their order.
+        merge : sequence of int, or of sequences of int
+            Clusters to merge, such as ``[2, 5]``, or several such groups.
+        split : sequence of int
+            Clusters to split in two.
+        move : mapping of int to int, optional
+            Rows to move, by position, with their new clusters.
+        noise : sequence of int
+            Clusters of rows that have nothing in common except that they fit nowhere else. They are named "noise", and
+            :meth:`outlier_labels` and :meth:`predict` with `outliers` give their rows the label -1.
+        refit : bool, default=True
+            False keeps the edited labels.
+
+        Returns
+        -------
+        EditReport
+            The edits, also kept in `edits_` and in the model file; the bound before, right after, and after the search;
+            and the new numbers of the clusters.
+
+        Examples
+        --------
+        >>> from mmpca import MMPCA
+        >>> from mmpca.simulate import paper_design
+        >>> X = paper_design(n_samples=100, random_state=0).X
+        >>> model = MMPCA(6, 4, n_init=1, random_state=0).fit(X)
+        >>> report = model.edit(X, merge=[1, 4])
+        >>> len(model.weights_), report.bound_edited < report.bound_before, report.bound_after >= report.bound_edited
+        (5, True, True)
+        """
+        check_is_fitted(self)
+        if self.algorithm == "vbem":
+            raise ValueError('A model with algorithm="vbem" has soft clusters, which cannot be edited.')
+        counts = self._counts(X, reset=False)
+        filled = np.flatnonzero(counts.row_totals())  # rows without counts are in no cluster
+        counts, positions = counts.take(filled), {int(row): at for at, row in enumerate(filled)}
+        if absent := [row for row in move or {} if row not in positions]:
+            raise ValueError(f"move names row {absent[0]}, but X has no counts there.")
+        move = {positions[row]: q for row, q in (move or {}).items()}
+        rows = self.units.convert(counts)
+        if counts.n_rows != len(self.labels_) or (explanation.fitted_labels(rows, self) < 0).any():
+            raise ValueError(
+                f"X must hold the {len(self.labels_)} rows that the model was fitted to, in the same order."
+            )
+        plan = editing.plan_edits(self, rows, self.labels_, merge=merge, split=split, move=move, noise=noise)
+        # Fit a copy, so an error leaves this model unchanged.
+        own: dict[str, Any] = {
+            "n_clusters": plan.n_clusters,
+            "n_topics": len(self.components_),
+            "topic_prior": self.topic_prior_,
+            "start": "auto",  # labels given there were those of the clusters before
+        }
+        own |= {"dispersion": self.dispersion_, "stabilize": self.stabilize_}
+        fitted = type(self)(**{**self.get_params(deep=False), **own, "max_epochs": self.max_epochs if refit else 0})
+        known = np.full(counts.n_rows, editing.UNKNOWN, dtype=np.int32)
+        known[plan.moved] = plan.labels[plan.moved]
+        attributes = {name: vars(self)[name] for name in KEPT_ATTRIBUTES if name in vars(self)}
+        bursts = Bursts(self.variance_factors_, self.mean_profile_) if self.dispersion_ == "polya" else None
+        fitted.fit_rows(
+            LocalRows(counts),
+            attributes=attributes,
+            bursts=bursts,
+            known=known if len(plan.moved) else None,
+            resumed=editing.Resumed(self.components_, plan.labels, self.topics_source_),
+        )
+        fitted.smoothing_ = self.smoothing_
+        marked = {*map(int, getattr(self, "noise_clusters_", ())), *noise}
+        parts = {new: {q for q, number in plan.numbers.items() if number == new} for new in plan.numbers.values()}
+        noisy = sorted(new for new, merged in parts.items() if merged <= marked)  # nothing else was merged with noise
+        names = {plan.numbers[q]: name for q, name in reversed(given_names(self, "cluster").items())}
+        names = {q: name for q, name in names.items() if name != editing.NOISE}
+        set_names(fitted, names | dict.fromkeys(noisy, editing.NOISE), given_names(self, "topic"))
+        fitted.edits_ = [*getattr(self, "edits_", []), *plan.edits]
+        if noisy:
+            fitted.noise_clusters_ = np.array(noisy, dtype=np.int32)
+        bounds = (self.bound_, float(fitted.bound_history_[0]), fitted.bound_)
+        n_moved = int((fitted.labels_ != plan.labels).sum())
+        parameters = self.get_params(deep=False) | {"n_clusters": plan.n_clusters}
+        parameters["start"] = parameters["start"] if isinstance(parameters["start"], str) else "auto"
+        self.__dict__.clear()
+        self.__dict__.update(vars(fitted))
+        self.set_params(**parameters)
+        return editing.EditReport(plan.edits, *bounds, plan.numbers, n_moved)
+
     def merge_path(self) -> engine.MergePath:
         """Merge the clusters pairwise down to one, at each step the two whose merge lowers the bound least.
 
@@ -897,8 +1310,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             ``path.groups(3)[model.labels_]`` labels the rows by three clusters.
         """
         check_is_fitted(self)
-        sizes = np.bincount(self.labels_, minlength=len(self.weights_))
-        state = engine.from_sums(self.unit_counts, sizes, beta=self.components_, alpha=self.topic_prior_)
+        state = engine.from_sums(self.unit_counts, self.cluster_sizes, beta=self.components_, alpha=self.topic_prior_)
         return engine.merge_path(state)
 
     def theta_interval(
@@ -931,8 +1343,9 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         ((6, 4), True)
         """
         check_is_fitted(self)
-        if not 0 < level < 1:
-            raise ValueError(f"level must be a number between 0 and 1, got {level!r}.")
+        if not isinstance(level, Real) or not 0 < level < 1:
+            shown = repr(level) if isinstance(level, Real) else f"a {type(level).__name__}"
+            raise ValueError(f"level must be a number between 0 and 1, such as 0.95, but it is {shown}. Pass no data.")
         with warnings.catch_warnings():  # about simulated rows, which are of no interest to the caller
             warnings.simplefilter("ignore", OverdispersionWarning)
             lower, upper = intervals.theta_interval(self, float(level), check_random_state(random_state))
@@ -1056,6 +1469,20 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         """
         files.save(self, path, text=text)
 
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> MMPCA:
+        """Load a model from a file; see :func:`mmpca.load`.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        MMPCA
+        """
+        return files.load(path)
+
     def _joint(self, X: Any) -> Array:
         """Return the joint log-likelihood of rows and clusters, (N, Q), as if the rows were new."""
         check_is_fitted(self)
@@ -1069,7 +1496,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             self.cluster_topics_,
             self.weights_,
             topic_params=self.cluster_topic_params_,
-            sizes=np.bincount(self.labels_, minlength=len(self.weights_)).astype(np.float64),
+            sizes=self.cluster_sizes.astype(np.float64),
             topic_prior=self.topic_prior_,
             concentration=getattr(self, "concentration_", None),
         )
@@ -1083,6 +1510,9 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     @temperature_.setter
     def temperature_(self, value: float) -> None:
         self._temperature = float(value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_fitted_rows": None}  # a pickled model does not hold its rows
 
     @property
     def _n_features_out(self) -> int:
@@ -1103,7 +1533,8 @@ def check_not_texts(X: Any) -> None:
     if isinstance(first, str | bytes):
         raise ValueError(
             "X must be a matrix of counts, but it holds texts. mmpca.TextClusters counts the words of texts and "
-            "clusters them; mmpca.text.CountTexts only counts them."
+            "clusters them, and mmpca.TextClusters.load loads a model of texts with its vocabulary; "
+            "mmpca.text.CountTexts only counts words."
         )
 
 

@@ -24,7 +24,7 @@ adapting to the row. The topics `components_` are held fixed, so gains refer to 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Labels = NDArray[np.int32]
 Verdict = Literal["clear", "likely", "borderline"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 CLEAR, LIKELY = 0.99, 0.75  # least probability for each verdict
 NOT_FITTED = -1  # label of rows that were not fitted
@@ -64,6 +65,8 @@ class Evidence(NamedTuple):
         Its term in the log-odds.
     first_order : float or None
         Its first-order term in the bound's margin; None without gains.
+    annotation : str
+        Its taxonomy or another description, if the model has any.
     """
 
     feature: int
@@ -71,6 +74,7 @@ class Evidence(NamedTuple):
     occurrences: int
     nats: float
     first_order: float | None = None
+    annotation: str = ""
 
 
 class Alternative(NamedTuple):
@@ -127,7 +131,7 @@ class Explanation(NamedTuple):
     probability : float
         Probability of the cluster, as in `predict_proba` for a new row and `leave_one_out_proba` for a fitted one.
     verdict : {"clear", "likely", "borderline"}
-        Probability of at least 0.99, at least 0.75, or less.
+        Probability of at least 0.99, at least 0.75, or less; if `stability` is known, the smaller of the two counts.
     runner_up : int or None
         The most probable other cluster; None if there is no other.
     margin : float
@@ -152,6 +156,11 @@ class Explanation(NamedTuple):
         without gains.
     bound_margin : BoundMargin or None
         The margin over the runner-up in the bound. None without gains or without another cluster.
+    stability : float or None
+        Share of the refits that put a fitted row into its cluster; None unless the model keeps them
+        (:meth:`mmpca.MMPCA.keep_stability`).
+    total_evidence : float
+        Sum of the absolute evidence of all features.
     """
 
     row: int
@@ -169,6 +178,8 @@ class Explanation(NamedTuple):
     is_fitted: bool = False
     contribution: float | None = None
     bound_margin: BoundMargin | None = None
+    stability: float | None = None
+    total_evidence: float = 0.0
 
     @property
     def is_held_by_itself(self) -> bool:
@@ -261,7 +272,7 @@ class _Gains(NamedTuple):
 
 def _gains(rows: Counts, labels: Labels, model: MMPCA) -> _Gains:
     """Compute exact gains, with one maximization for each row and cluster."""
-    beta, sizes = model.components_, np.bincount(model.labels_, minlength=len(model.weights_))
+    beta, sizes = model.components_, model.cluster_sizes
     state = engine.from_sums(model.unit_counts, sizes, beta=beta, alpha=model.topic_prior_)
     state = state._replace(rows=known_counts(rows, beta), labels=labels)
     slopes = np.where((beta.max(axis=0) > 0)[:, None], state.clusters.tables[:, : state.n_clusters], 0.0)
@@ -299,14 +310,18 @@ def explain(
         own_shares = engine.shares_without_row(chosen, mixture.topics, left_out)  # (R, K)
         log_weights = engine.log_weights_without_row(mixture.weights, left_out)  # (R, Q)
     explained = []
+    refits = _row_stability(model, counts)
     for r, (i, cluster) in enumerate(zip(indices.tolist(), clusters.tolist(), strict=True)):
         entries = slice(chosen.indptr[r], chosen.indptr[r + 1])
         alternatives = _alternatives(joint[r], cluster, None if gains is None else gains.over(r, cluster))
+        probability = float(softmax(joint[r])[cluster])
+        is_own = refits is not None and fitted[r] == cluster and not np.isnan(refits[i])
+        stability = float(refits[i]) if refits is not None and is_own else None
         why = Explanation(
             row=i,
             cluster=cluster,
-            probability=float(softmax(joint[r])[cluster]),
-            verdict=judge(float(softmax(joint[r])[cluster])),
+            probability=probability,
+            verdict=judge(probability, stability),
             runner_up=None,
             margin=np.inf,
             alternatives=alternatives,
@@ -316,6 +331,7 @@ def explain(
             from_others=0.0,
             is_fitted=bool(fitted[r] != NOT_FITTED),
             contribution=None if gains is None else float(gains.change[r, cluster]),
+            stability=stability,
         )
         if alternatives:
             features, pair = chosen.indices[entries], [cluster, alternatives[0].cluster]
@@ -367,13 +383,18 @@ def _with_evidence(
     if gains is not None:
         first_order = terms.x * (gains.slopes[features, cluster] - gains.slopes[features, other])  # (nnz,)
         bound_margin = gains.margin(r, cluster, other, first_order)
-    names = getattr(model, "feature_names_in_", None)
+    names, noun = (
+        getattr(model, "feature_names_in_", None),
+        getattr(getattr(model, "_words", None), "feature", "feature"),
+    )
+    descriptions = getattr(model, "feature_annotations_", {})
 
     def evidence(entry: int) -> Evidence:
         v = int(features[entry])
-        name = f"feature {v}" if names is None else str(names[v])
+        name = f"{noun} {v}" if names is None else str(names[v])
         slope = None if first_order is None else float(first_order[entry])
-        return Evidence(v, name, int(terms.occurrences[entry]), float(nats[entry]), slope)
+        annotation = "; ".join(str(of_features[v]) for of_features in descriptions.values())
+        return Evidence(v, name, int(terms.occurrences[entry]), float(nats[entry]), slope, annotation)
 
     order = np.argsort(-np.abs(nats), kind="stable")
     strongest_for, strongest_against = order[nats[order] > 0][:n_listed], order[nats[order] < 0][:n_listed]
@@ -387,9 +408,30 @@ def _with_evidence(
         from_variation=0.0 if terms.is_sum else float(margin - nats.sum() - terms.from_sizes),
         from_others=float(nats.sum() - (nats[strongest_for].sum() + nats[strongest_against].sum())),
         bound_margin=bound_margin,
+        total_evidence=float(np.abs(nats).sum()),
     )
 
 
-def judge(probability: float) -> Verdict:
-    """Return the verdict on a cluster with this probability."""
+def _row_stability(model: MMPCA, counts: Counts) -> Array | None:
+    """Return the share of refits that agree on each row of X, (N,), if X may be the fitted matrix; NaN if unknown."""
+    known: Array | None = getattr(model, "row_stability_", None)
+    if known is None:
+        return None
+    filled = np.flatnonzero(np.diff(counts.indptr))  # `fit` accepts no empty rows
+    if filled.size != known.size:
+        return None
+    of_rows = np.full(counts.n_rows, np.nan)
+    of_rows[filled] = known
+    return of_rows
+
+
+def judge(probability: float, stability: float | None = None) -> Verdict:
+    """Return the verdict on a cluster with this probability, and this share of refits that agree.
+
+    Examples
+    --------
+    >>> judge(0.995), judge(0.995, 0.8), judge(0.995, 0.2)
+    ('clear', 'likely', 'borderline')
+    """
+    probability = probability if stability is None else min(probability, stability)
     return "clear" if probability >= CLEAR else "likely" if probability >= LIKELY else "borderline"

@@ -17,6 +17,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
+from itertools import pairwise
 from numbers import Integral
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +26,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mmpca.errors import ModelFileError
-from mmpca.model.results import given_names
+from mmpca.model.editing import Edit
+from mmpca.model.outliers import N_KNOT_VALUES, knots_of
+from mmpca.model.results import Words, given_names, set_names
 from mmpca.model.rules import RULES, SUM_TOLERANCE
 from mmpca.model.starts import StartReport
 from mmpca.parameters import Rule, check_parameters, one_of
@@ -34,11 +37,12 @@ from mmpca.store import ZIP_ERRORS, open_regular, parse_array, stored_members, w
 if TYPE_CHECKING:
     from mmpca.model.estimator import MMPCA
 
-FORMAT, SCHEMA = "mmpca model", 3
+FORMAT, SCHEMA = "mmpca model", 4
 MANIFEST = "manifest.json"
 PARAMETER_PREFIX = "parameter-"  # names of arrays that are parameters, not fitted attributes
 MAX_MANIFEST_BYTES = 64 * 2**20  # room for five million feature names
 MAX_MEMBERS = 64
+MAX_CELLS = 10_000  # numbers of clusters and topics that a search compares
 MAX_DIGITS = 300  # of a whole number; more would not fit a double
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 
@@ -74,6 +78,10 @@ _LABELS = (lambda array: bool((array >= 0).all()), "numbers of clusters")  # `_r
 _SUMS = (lambda array: bool(((array >= 0) & (array < np.inf) & (array % 1 == 0)).all()), "whole numbers of at least 0")
 _FACTORS = (lambda array: bool(((array >= 1) & (array < np.inf)).all()), "finite numbers of at least 1")
 _CONCENTRATIONS = (lambda array: bool((array > 0).all()), "positive numbers or infinity")
+_KNOWN_SHARES = (
+    lambda array: bool((np.isnan(array) | ((array >= 0) & (array <= 1))).all()),
+    "NaN or shares from 0 to 1",
+)
 _SHARES = (lambda array: bool(((array >= 0) & (array <= 1)).all()), "shares from 0 to 1")
 
 # Fitted attributes of N rows, Q clusters, K topics, V features and E epochs. An array attribute that is missing here
@@ -97,6 +105,11 @@ _OPTIONAL_ARRAYS = {
     "concentration_": _ArrayRule("<f8", "Q", *_CONCENTRATIONS),
     "cluster_row_counts_": _ArrayRule("<i4", "QV", *_SUMS),
     "_unit_counts": _ArrayRule("<f8", "QV", *_SUMS),
+    "_cluster_sizes": _ArrayRule("<i8", "Q", *_SUMS),
+    "noise_clusters_": _ArrayRule("<i4", "M", *_LABELS),
+    "_outlier_knots": _ArrayRule("<f8", "BC", *_FINITE),
+    "cluster_stability_": _ArrayRule("<f8", "Q", *_KNOWN_SHARES),
+    "row_stability_": _ArrayRule("<f8", "N", *_KNOWN_SHARES),
 }
 # Parameters that were arrays. They may have been replaced after the fit, so their sizes are independent.
 _PARAMETER_ARRAYS = {
@@ -115,12 +128,68 @@ def _is_list_of_names(value: Any) -> bool:
 
 def _are_given_names(value: Any) -> bool:
     """Return True for names of clusters and topics by number; `_restore` checks that the numbers exist."""
-    if not isinstance(value, dict) or value.keys() != {"clusters", "topics"}:
+    if not isinstance(value, dict) or value.keys() != {"clusters", "topics", "words"}:
         return False
-    return all(
-        isinstance(names, dict)
-        and all(re.fullmatch("[0-9]{1,9}", number) and isinstance(name, str) for number, name in names.items())
-        for names in value.values()
+    if not all(isinstance(names, dict) and all(map(_is_word, names.values())) for names in value.values()):
+        return False
+    numbers = [number for kind in ("clusters", "topics") for number in value[kind]]
+    return all(re.fullmatch("[0-9]{1,9}", number) for number in numbers) and value["words"].keys() <= {"row", "feature"}
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_column(value: Any) -> bool:
+    return isinstance(value, list) and 0 < len(value) <= MAX_CELLS and all(map(_is_number, value))
+
+
+def _is_table(value: Any) -> bool:
+    """Return True for an object of columns of numbers, all of one length."""
+    if not isinstance(value, dict) or not all(map(_is_column, value.values())):
+        return False
+    return len({len(column) for column in value.values()}) <= 1
+
+
+def _is_history(value: Any) -> bool:
+    """Return True for the record of a search, as :class:`mmpca.MMPCASearch` leaves it in `search_`."""
+    if not isinstance(value, dict) or value.keys() != {"criterion", "reason", "results", "topics", "bounds", "splits"}:
+        return False
+    is_text = isinstance(value["criterion"], str) and isinstance(value["reason"], str)
+    is_grid = _is_table(value["results"]) and {"n_clusters", "n_topics", value["criterion"]} <= value["results"].keys()
+    splits = value["splits"]
+    are_tables = isinstance(splits, list) and all(
+        isinstance(table, list) and table and all(map(_is_column, table)) and len(set(map(len, table))) == 1
+        for table in splits
+    )
+    return is_text and is_grid and _is_table(value["topics"]) and _is_column(value["bounds"]) and are_tables
+
+
+def _are_edits(value: Any) -> bool:
+    """Return True for a list of edits: kind, numbers of clusters, number of rows."""
+    return isinstance(value, list) and all(
+        isinstance(edit, list)
+        and len(edit) == 3
+        and edit[0] in ("merge", "split", "move", "noise")
+        and isinstance(edit[1], list)
+        and all(type(number) is int and 0 <= number < 2**63 for number in (*edit[1], edit[2]))
+        for edit in value
+    )
+
+
+def _is_data(value: Any) -> bool:
+    """Return True for facts about the data of the fit; `_restore` checks that their sizes fit."""
+    if not isinstance(value, dict) or value.keys() != {"layer", "empty_rows", "is_named_later", "annotations"}:
+        return False
+    rows, annotations = value["empty_rows"], value["annotations"]
+    return (
+        (value["layer"] is None or isinstance(value["layer"], str))
+        and type(value["is_named_later"]) is bool
+        and isinstance(rows, list)
+        and all(type(row) is int and 0 <= row < 2**31 for row in rows)
+        and all(row < following for row, following in pairwise(rows))
+        and isinstance(annotations, dict)
+        and all(_is_list_of_names(descriptions) for descriptions in annotations.values())
     )
 
 
@@ -142,10 +211,13 @@ _MANIFEST = {
     "starts": Rule(lambda value: isinstance(value, list) and len(value) > 0, "a list with an entry for each start"),
     "feature_names": Rule(lambda value: value is None or _is_list_of_names(value), "null or a list of names"),
     "names": Rule(_are_given_names, "names of clusters and topics by number"),
+    "edits": Rule(_are_edits, "a list of edits"),
+    "search": Rule(lambda value: value is None or _is_history(value), "null or the record of a search"),
     "output": Rule(
         lambda value: value in (None, "default", "pandas", "polars"), 'null, "default", "pandas" or "polars"'
     ),
     "text": Rule(lambda value: value is None or isinstance(value, dict), "null or an object of settings"),
+    "data": Rule(_is_data, "an object with layer, empty_rows, is_named_later and annotations"),
     "arrays": _ANY,  # checked when the arrays are read
 }
 _FITTED = {
@@ -157,7 +229,7 @@ _FITTED = {
     "n_epochs_": _COUNT,
     "converged_": _BOOLEAN,
     "n_features_in_": _COUNT,
-    "topics_source_": one_of("lda", "mixture", "random", "given"),
+    "topics_source_": one_of("lda", "mixture", "tfidf", "random", "given"),
     "dispersion_": RULES["dispersion"],
     "stabilize_": RULES["stabilize"],
     "overdispersion_": Rule(
@@ -215,6 +287,8 @@ def save(model: MMPCA, path: str | os.PathLike[str], *, text: Mapping[str, Any] 
             f"Only MMPCA models can be saved, got the subclass {type(model).__name__}. Use pickle for subclasses."
         )
     parameters, attributes = model.get_params(deep=False), dict(vars(model), temperature_=model.temperature_)
+    if (knots := knots_of(model)) is not None:
+        attributes["_outlier_knots"] = knots
     if "concentration_" in attributes:  # common to all clusters; files could hold one for each
         attributes["concentration_"] = np.full(len(model.weights_), model.concentration_)
     # These are the values of the fit, even if a parameter has been changed since.
@@ -236,9 +310,21 @@ def save(model: MMPCA, path: str | os.PathLike[str], *, text: Mapping[str, Any] 
         "names": {
             f"{kind}s": {str(number): name for number, name in given_names(model, kind).items()}
             for kind in ("cluster", "topic")
-        },
+        }
+        | {"words": attributes["_words"]._asdict() if "_words" in attributes else {}},
+        "edits": [[kind, list(clusters), n_rows] for kind, clusters, n_rows in attributes.get("edits_", [])],
+        "search": attributes.get("search_"),
         "output": attributes.get("_sklearn_output_config", {}).get("transform"),
         "text": None if text is None else dict(text),
+        "data": {
+            "layer": attributes.get("_layer"),
+            "empty_rows": [int(row) for row in attributes.get("_empty_rows", ())],
+            "is_named_later": attributes.get("_is_named_later", False),
+            "annotations": {
+                title: [str(text) for text in descriptions]
+                for title, descriptions in attributes.get("feature_annotations_", {}).items()
+            },
+        },
     }
     saved = _ARRAYS | {name: rule for name, rule in _OPTIONAL_ARRAYS.items() if name in attributes}
     arrays = {name: attributes[name].astype(rule.dtype) for name, rule in saved.items()}
@@ -373,6 +459,11 @@ def _upgrade(manifest: Manifest, arrays: Arrays) -> tuple[Manifest, Arrays]:
         arrays = arrays | refit
     if manifest["schema"] < 3:
         manifest = manifest | {"schema": 3, "names": {"clusters": {}, "topics": {}}}
+    if manifest["schema"] < 4:
+        data: dict[str, Any] = {"layer": None, "empty_rows": [], "is_named_later": False, "annotations": {}}
+        manifest = manifest | {"schema": 4, "edits": [], "data": data, "search": None}
+        if isinstance(manifest.get("names"), dict):
+            manifest["names"] = manifest["names"] | {"words": {}}
     if isinstance(manifest.get("parameters"), dict):
         manifest["parameters"].setdefault("dispersion", "multinomial")
         manifest["parameters"].setdefault("temperature", 1.0)
@@ -399,6 +490,8 @@ def _restore(manifest: Manifest, arrays: Arrays) -> MMPCA:
     sizes = _check_arrays(left, rules)
     if (left["labels_"] >= sizes["Q"]).any():
         raise ModelFileError(f"labels_ must be below the number of clusters, {sizes['Q']}.")
+    if sizes.get("C", N_KNOT_VALUES) != N_KNOT_VALUES:
+        raise ModelFileError(f"_outlier_knots must have {N_KNOT_VALUES} columns, got {sizes['C']}.")
     fitted = left | _restore_numbers(manifest["fitted"], _FITTED, "fitted")
     if math.isnan(fitted["refit_bound_"]):
         del fitted["refit_bound_"]
@@ -425,12 +518,31 @@ def _restore(manifest: Manifest, arrays: Arrays) -> MMPCA:
         if len(names) != sizes["V"]:
             raise ModelFileError(f"There are {len(names)} feature names for {sizes['V']} features.")
         fitted["feature_names_in_"] = np.array(names, dtype=object)
+    if manifest["edits"]:
+        fitted["edits_"] = [Edit(kind, tuple(clusters), n_rows) for kind, clusters, n_rows in manifest["edits"]]
+    if (fitted.get("noise_clusters_", np.zeros(1)) >= sizes["Q"]).any():
+        raise ModelFileError(f"noise_clusters_ must be below the number of clusters, {sizes['Q']}.")
+    data = manifest["data"]
+    if data["annotations"]:
+        if any(len(descriptions) != sizes["V"] for descriptions in data["annotations"].values()):
+            raise ModelFileError(f"annotations in data must have {sizes['V']} entries, one for each feature.")
+        fitted["feature_annotations_"] = {
+            title: np.array(descriptions, dtype=object) for title, descriptions in data["annotations"].items()
+        }
+    if data["empty_rows"] and data["empty_rows"][-1] >= sizes["N"] + len(data["empty_rows"]):
+        raise ModelFileError(f"empty_rows in data must be among {sizes['N'] + len(data['empty_rows'])} rows.")
+    fitted |= {f"_{name}": data[name] for name in ("layer", "empty_rows", "is_named_later") if data[name]}
     for name, value in fitted.items():
         setattr(model, name, value)
     try:
-        model.rename(*({int(number): name for number, name in names.items()} for names in manifest["names"].values()))
+        given = manifest["names"]
+        set_names(model, *({int(n): name for n, name in given[kind].items()} for kind in ("clusters", "topics")))
+        if given["words"]:
+            model._words = Words(**given["words"])
     except ValueError as error:
         raise ModelFileError(f"Invalid name: {error}") from error
+    if manifest["search"] is not None:
+        model.search_ = manifest["search"]
     if manifest["output"] is not None:
         model.set_output(transform=manifest["output"])
     return model

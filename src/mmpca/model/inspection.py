@@ -368,14 +368,13 @@ def _sizes(case: _Case) -> Iterator[Finding]:
 def _empty(case: _Case) -> Iterator[Finding]:
     empty = np.flatnonzero(case.rows == 0)
     if empty.size:
-        first = case.row(int(empty[0]))
-        which = f"Row {first} is empty" if empty.size == 1 else f"{empty.size:,} rows are empty (the first is {first})"
-        yield Finding(
-            "error",
-            "empty rows",
-            f"{which}: a row without counts fits no cluster.",
-            "Drop empty rows: mmpca fit --drop-empty.",
-        )
+        first, noun = case.row(int(empty[0])), "text" if case.counts_words else "row"
+        is_one = empty.size == 1
+        which = f"{noun.title()} {first} is" if is_one else f"{empty.size:,} {noun}s (the first is {first}) are"
+        level: Level = "note" if case.counts_words else "error"  # a fit leaves out texts without words by itself
+        remedy = "They get the label -1." if case.counts_words else "Drop empty rows: mmpca fit --drop-empty."
+        lacks = "words" if case.counts_words else "counts"
+        yield Finding(level, "empty rows", f"{which} empty: without {lacks}, there is no cluster that fits.", remedy)
     n_columns = int((case.columns == 0).sum())
     if n_columns:
         message = f"{n_columns:,} of {case.columns.size:,} features never occur; no topic gives them any probability."

@@ -57,19 +57,21 @@ def theta_interval(model: MMPCA, level: float, rng: np.random.RandomState) -> Ar
 
 def _refit(model: MMPCA, theta: Array, beta: Array, rng: np.random.RandomState) -> tuple[Array, Array]:
     """Simulate the fitted rows under other parameters; return shares (Q, K) and topics (K, V) of a fit to them."""
-    labels, n_clusters = model.labels_, len(theta)
-    sizes = np.bincount(labels, minlength=n_clusters)
+    sizes, n_clusters = model.cluster_sizes, len(theta)
+    labels = model.labels_ if len(model.labels_) == sizes.sum() else np.repeat(np.arange(n_clusters), sizes)
     lengths = np.maximum(np.rint(model.unit_counts.sum(axis=1) / np.maximum(sizes, 1)), 1).astype(np.int64)  # (Q,)
     profiles = _shares(theta @ beta)
     rows = sparse.vstack([sparse.csr_array(rng.multinomial(lengths[q], profiles[q])[None]) for q in labels])
-    is_learned = model.topics_source_ in ("lda", "mixture")  # others are as fixed in the refit as in the fit
+    is_learned = model.topics_source_ in ("lda", "mixture", "tfidf")  # others are as fixed in the refit as in the fit
     refit = type(model)(
         n_clusters,
         len(beta),
         topics=model.topics_source_ if is_learned else model.components_,
         topic_prior=model.topic_prior_,
+        dispersion="multinomial",
         start=labels,
         temperature=1.0,
+        verbose=0,
         random_state=rng.randint(2**31),
     )
     counts = as_counts(sparse.csr_array(rows))

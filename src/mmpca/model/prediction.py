@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -95,7 +96,8 @@ def align_features(X: sparse.csr_array, names: Names, known: Names, *, name: str
     Raises
     ------
     CountsError
-        If no column has a name that the model knows, or the model has two features with the same name.
+        If no column has a name that the model knows, or the model has two features with the same name and the names
+        are not the same in the same order.
 
     Examples
     --------
@@ -109,9 +111,12 @@ def align_features(X: sparse.csr_array, names: Names, known: Names, *, name: str
     """
     columns = {str(name): v for v, name in enumerate(known)}
     if len(columns) < len(known):
+        if [str(name) for name in names] == [str(name) for name in known]:  # the same columns in the same order
+            return Alignment(X, n_unseen=0, unseen_total=0, n_missing=0)
+        repeated = Counter(str(name) for name in known).most_common(1)[0][0]
         raise CountsError(
-            f"{name}: features cannot be matched by name, because the model has two features with the same name. Fit "
-            "a model with unique feature names."
+            f"{name}: features cannot be matched by name, because the model has two features named {repeated!r}. Pass "
+            "the columns of the fit in their order, or fit a model with unique feature names."
         )
     target = np.array([columns.get(str(name), -1) for name in names], dtype=np.intp)
     found = np.flatnonzero(target >= 0)
@@ -222,7 +227,7 @@ class ClusterMixture(NamedTuple):
     concentration: float | None = None
 
     def left_out(self, labels: NDArray[np.int32] | None) -> shares.LeftOut | None:
-        """Return what it takes to judge fitted rows without themselves; None if all rows are new."""
+        """Return the contributions of fitted rows to their clusters, to be left out; None if all rows are new."""
         if labels is None or self.topic_params is None or self.sizes is None or not (labels >= 0).any():
             return None
         return shares.LeftOut(labels, self.topic_params, self.sizes, self.topic_prior)

@@ -21,14 +21,17 @@ say little, so the mean is shrunk toward that of the cluster: a row with the med
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mmpca.model import explanation, prediction
+from mmpca.errors import warn
+from mmpca.io import CountTable
+from mmpca.model import explanation, outliers, prediction
 from mmpca.model.dispersion import in_counts
 
 if TYPE_CHECKING:
@@ -39,9 +42,10 @@ Array = NDArray[np.float64]
 Columns = dict[str, list[Any]]
 
 LEAST_Z = 1.0  # of a feature that is called distinctive
-N_NAMING = 3  # features that make an automatic name
+N_NAMING, MOST_NAMING = 3, 6  # features that make an automatic name, and at most if two would be equal
 RELEVANCE_WEIGHT = 0.6  # of the log share, the rest of the log lift (Sievert and Shirley: LDAvis, 2014)
 SMALLEST = np.finfo(np.float64).tiny
+NO_CLUSTER = -1  # of rows without counts
 
 
 # --- distinctive features ---------------------------------------------------------------------------------------
@@ -76,13 +80,6 @@ class FeatureMeasures(NamedTuple):
         z: Array = self.log_odds / self.std_error
         return z
 
-    @property
-    def relevance(self) -> Array:
-        """A compromise between the logarithms of share and lift; minus infinity for features without counts."""
-        share, lift = np.maximum(self.share, SMALLEST), np.maximum(self.lift, SMALLEST)
-        relevance = RELEVANCE_WEIGHT * np.log(share) + (1 - RELEVANCE_WEIGHT) * np.log(lift)
-        return np.where(self.counts > 0, relevance, -np.inf)
-
     def leading(self, n_features: int | None = None) -> list[int]:
         """Return the features more frequent here than elsewhere by over one standard error, most distinctive first.
 
@@ -99,6 +96,20 @@ class FeatureMeasures(NamedTuple):
             if listed:
                 return listed
         return []
+
+
+def relevance(share: Array, lift: Array, weight: float = RELEVANCE_WEIGHT) -> Array:
+    """Return a compromise between the logarithms of share and lift (Sievert and Shirley: LDAvis, 2014).
+
+    The weight is that of the share; a feature without counts has a relevance of minus infinity.
+
+    Examples
+    --------
+    >>> relevance(np.array([0.5, 0.1, 0.0]), np.array([1.0, 4.0, 0.0]), weight=0.5).round(2)
+    array([-0.35, -0.46,  -inf])
+    """
+    compromise = weight * np.log(np.maximum(share, SMALLEST)) + (1 - weight) * np.log(np.maximum(lift, SMALLEST))
+    return np.where(share > 0, compromise, -np.inf)
 
 
 def measure(counts: Array, n_rows: Array, all_counts: Array, all_rows: Array, can_lead: Any = True) -> FeatureMeasures:
@@ -138,7 +149,7 @@ def cluster_features(model: MMPCA) -> Iterator[FeatureMeasures]:
     """Yield the measures of each cluster, in original counts."""
     counts, n_rows = model.cluster_counts_, _row_counts(model)  # (Q, V)
     all_counts, all_rows = counts.sum(axis=0), n_rows.sum(axis=0)
-    for own, own_rows, size in zip(counts, n_rows, _sizes(model), strict=True):
+    for own, own_rows, size in zip(counts, n_rows, model.cluster_sizes, strict=True):
         yield measure(own, own_rows, all_counts, all_rows, (own_rows if size > 1 else all_rows) >= 2)
 
 
@@ -163,41 +174,120 @@ def topic_features(model: MMPCA) -> Iterator[FeatureMeasures]:
 MEASURES = {"cluster": cluster_features, "topic": topic_features}
 
 
-def _sizes(model: MMPCA) -> NDArray[np.intp]:
-    return np.bincount(model.labels_, minlength=len(model.weights_))
-
-
 def _row_counts(model: MMPCA) -> Array:
     """Return the number of rows of each cluster with each feature, (Q, V)."""
     known = getattr(model, "cluster_row_counts_", None)
     if known is None:  # a file of an older version: at most as many rows as occurrences
-        return np.minimum(model.cluster_counts_, _sizes(model)[:, None])
+        return np.minimum(model.cluster_counts_, model.cluster_sizes[:, None])
     return cast("Array", known.astype(np.float64))
 
 
 # --- names ------------------------------------------------------------------------------------------------------
 
+_UNCHANGED = ("species", "series", "sheep", "fish", "taxa", "people")  # nouns that are their own plural
+
+
+class Words(NamedTuple):
+    """The reader's words for a row and a feature, in the singular, such as article and word, or site and species."""
+
+    row: str = "row"
+    feature: str = "feature"
+
+    @property
+    def rows(self) -> str:
+        """The plural of `row`."""
+        return plural(self.row)
+
+    @property
+    def features(self) -> str:
+        """The plural of `feature`."""
+        return plural(self.feature)
+
+
+TEXT_WORDS = Words("text", "word")
+
+
+def plural(noun: str) -> str:
+    """Return the plural of an English noun.
+
+    Examples
+    --------
+    >>> [plural(noun) for noun in ("row", "species", "study", "survey", "batch", "tax")]
+    ['rows', 'species', 'studies', 'surveys', 'batches', 'taxes']
+    """
+    if noun.lower().split()[-1:] and noun.lower().split()[-1] in _UNCHANGED:
+        return noun
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("s", "x", "z", "ch", "sh")) else f"{noun}s"
+
+
+def words_of(model: MMPCA) -> Words:
+    """Return the nouns for rows and features of a model, set by :meth:`ResultTables.rename`."""
+    words: Words = getattr(model, "_words", Words())
+    return words
+
 
 def feature_names(model: MMPCA) -> list[str]:
     """Return the names of the features, or "feature 7" and so on."""
-    known = getattr(model, "feature_names_in_", None)
-    return [f"feature {v}" for v in range(model.n_features_in_)] if known is None else [str(name) for name in known]
+    known, noun = getattr(model, "feature_names_in_", None), words_of(model).feature
+    return [f"{noun} {v}" for v in range(model.n_features_in_)] if known is None else [str(name) for name in known]
 
 
 def group_names(model: MMPCA, kind: str) -> NDArray[np.object_]:
-    """Return the names of all clusters or topics: given ones, or else their three most distinctive features."""
+    """Return the names of all clusters or topics: given ones, or else their three most distinctive features.
+
+    If two automatic names would be equal, further features tell them apart, or else their numbers.
+    """
     known, given = feature_names(model), given_names(model, kind)
-    measures = MEASURES[kind](model)
-    names = [given.get(at) or ", ".join(known[v] for v in own.leading(N_NAMING)) for at, own in enumerate(measures)]
+    features = [[known[v] for v in own.leading(MOST_NAMING)] for own in MEASURES[kind](model)]
+    names = [given.get(at) or ", ".join(own[:N_NAMING]) for at, own in enumerate(features)]
+    for n in range(N_NAMING + 1, MOST_NAMING + 1):
+        for at in _repeated(names, given):
+            names[at] = ", ".join(features[at][:n])
+    for at in _repeated(names, given):
+        names[at] += f" ({kind} {at})"
     found = np.empty(len(names), dtype=object)
     found[:] = names
     return found
+
+
+def _repeated(names: Sequence[str], given: Mapping[int, str]) -> set[int]:
+    """Return the numbers of automatic names that are not unique."""
+    times = Counter(names)
+    return {at for at, name in enumerate(names) if at not in given and times[name] > 1}
 
 
 def given_names(model: MMPCA, kind: str) -> dict[int, str]:
     """Return the names that :meth:`ResultTables.rename` gave to clusters or topics, by number."""
     names: dict[int, str] = getattr(model, f"_{kind}_names", {})
     return names
+
+
+def set_names(model: MMPCA, clusters: Mapping[int, str | None] | None, topics: Mapping[int, str | None] | None) -> None:
+    """Name clusters and topics, in place; see :meth:`ResultTables.rename`."""
+    changed = {}
+    for kind, given in (("cluster", clusters or {}), ("topic", topics or {})):
+        if not isinstance(given, Mapping):
+            raise TypeError(
+                f"New names of {kind}s must be a mapping from numbers to names, such as {{3: 'rugby'}}, but it is a "
+                f"{type(given).__name__}. To name all of them, pass dict(enumerate(names))."
+            )
+        names, n = dict(given_names(model, kind)), _n(model, kind)
+        for number, name in given.items():
+            if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < n:
+                raise ValueError(f"There is no {kind} {number!r}; {kind}s are numbered from 0 to {n - 1}.")
+            if name is None:
+                names.pop(int(number), None)
+                continue
+            if not isinstance(name, str) or not name.strip():
+                raise ValueError(f"The name of {kind} {number} must be a string or None, but it is {name!r}.")
+            names[int(number)] = name
+        changed[kind] = names
+    for kind, names in changed.items():  # only now, so that an error changes nothing
+        model.__dict__.pop(f"_{kind}_names", None)
+        if names:
+            model.__dict__[f"_{kind}_names"] = dict(sorted(names.items()))
 
 
 def shown_names(model: MMPCA, kind: str) -> list[str]:
@@ -235,6 +325,8 @@ class RowResults(NamedTuple):
         Log-odds of the cluster against the runner-up in nats.
     totals : array of int
         Counts of the row.
+    fitted : array of int
+        Its fitted label, -1 if it was not fitted.
     """
 
     clusters: NDArray[np.int32]
@@ -242,6 +334,7 @@ class RowResults(NamedTuple):
     runner_up: NDArray[np.int32]
     margin: Array
     totals: NDArray[np.int64]
+    fitted: NDArray[np.int32]
 
     @property
     def margin_per_count(self) -> Array:
@@ -265,7 +358,7 @@ def score_rows(model: MMPCA, counts: Counts) -> RowResults:
         if joint.shape[1] > 1:
             runner_up[part] = joint.argmax(axis=1)
         margin[part] = of_own - joint.max(axis=1)
-    return RowResults(clusters, probability, runner_up, margin, totals=counts.row_totals())
+    return RowResults(clusters, probability, runner_up, margin, counts.row_totals(), fitted)
 
 
 def typical_rows(model: MMPCA, counts: Counts, clusters: NDArray[Any], n_rows: int) -> list[list[int]]:
@@ -287,7 +380,9 @@ def typical_rows(model: MMPCA, counts: Counts, clusters: NDArray[Any], n_rows: i
 
 
 def row_names_of(X: Any, given: Sequence[object] | NDArray[Any] | None, n_rows: int) -> list[Any]:
-    """Return the names of rows: those given, the index of a data frame, or numbers from 0."""
+    """Return the names of rows: those given, those of a table, the index of a data frame, or numbers from 0."""
+    if given is None and isinstance(X, CountTable):
+        given = X.row_names
     if given is None and hasattr(X, "columns") and hasattr(X, "index"):
         given = X.index
     if given is None:
@@ -321,13 +416,14 @@ def cluster_columns(
     model: MMPCA, representatives: Sequence[Sequence[Any]] | None, stability: Any, n_features: int
 ) -> Columns:
     """Return the table of clusters."""
-    known, sizes = feature_names(model), _sizes(model)
+    known, sizes = feature_names(model), model.cluster_sizes
     columns: Columns = {
         "cluster": list(range(len(sizes))),
         "name": group_names(model, "cluster").tolist(),
         "size": sizes.tolist(),
         "share": (sizes / sizes.sum()).tolist(),
     }
+    stability = getattr(model, "cluster_stability_", None) if stability is None else stability
     if stability is not None:
         columns["stability"] = np.asarray(getattr(stability, "clusters", stability), dtype=float).tolist()
     columns["features"] = [[known[v] for v in own.leading(n_features)] for own in cluster_features(model)]
@@ -336,17 +432,26 @@ def cluster_columns(
     return columns
 
 
-def row_columns(model: MMPCA, found: RowResults, names: Sequence[Any]) -> Columns:
-    """Return the table of rows."""
+def row_columns(model: MMPCA, found: RowResults, names: Sequence[Any], outlier_scores: Array) -> Columns:
+    """Return the table of rows; those without counts are in no cluster."""
+    filled = found.totals > 0
+    clusters = np.where(filled, found.clusters, NO_CLUSTER)
     return {
         "row": list(names),
-        "cluster": found.clusters.tolist(),
-        "cluster_name": group_names(model, "cluster")[found.clusters].tolist(),
-        "probability": found.probability.tolist(),
-        "runner_up": [None if q < 0 else q for q in found.runner_up.tolist()],
-        "margin": found.margin.tolist(),
+        "cluster": clusters.tolist(),
+        "cluster_name": names_of_clusters(model, clusters),
+        "probability": np.where(filled, found.probability, np.nan).tolist(),
+        "runner_up": [None if q < 0 else q for q in np.where(filled, found.runner_up, -1).tolist()],
+        "margin": np.where(filled, found.margin, np.nan).tolist(),
         "margin_per_count": found.margin_per_count.tolist(),
+        "outlier_score": np.where(filled, outlier_scores, np.nan).tolist(),
     }
+
+
+def names_of_clusters(model: MMPCA, clusters: Iterable[int]) -> list[str | None]:
+    """Return the name of the cluster of each row; None for rows in no cluster."""
+    names = [*group_names(model, "cluster"), None]  # NO_CLUSTER is the last
+    return [names[q] for q in clusters]
 
 
 def topic_columns(model: MMPCA, n_features: int) -> Columns:
@@ -366,25 +471,51 @@ def feature_columns(model: MMPCA, n_features: int | None) -> Columns:
     """Return the table of the features of all clusters, then of all topics."""
     known = feature_names(model)
     lines: list[tuple[Any, ...]] = []
+    listed: list[int] = []  # the feature of each line
     for kind, measures in MEASURES.items():
         names = group_names(model, kind)
         for number, own in enumerate(measures(model)):
             order = np.lexsort((-own.share, -own.z)).tolist() if n_features is None else own.leading(n_features)
-            arrays = (own.counts, own.n_rows, own.share, own.lift, own.relevance, own.log_odds, own.std_error, own.z)
+            arrays = (
+                own.counts,
+                own.n_rows,
+                own.share,
+                own.lift,
+                relevance(own.share, own.lift),
+                own.log_odds,
+                own.std_error,
+                own.z,
+            )
             lines += [(kind, number, names[number], known[v], *(float(values[v]) for values in arrays)) for v in order]
+            listed += order
     columns = ("kind", "number", "name", "feature", "count", "rows", "share", "lift", "relevance", "log_odds",
                "std_error", "z")  # fmt: skip
-    return {name: [line[at] for line in lines] for at, name in enumerate(columns)}
+    table = {name: [line[at] for line in lines] for at, name in enumerate(columns)}
+    for title, descriptions in getattr(model, "feature_annotations_", {}).items():
+        table[f"feature_{title}" if title in table else title] = [str(descriptions[v]) for v in listed]
+    return table
 
 
 def row_tables(model: MMPCA, X: Any, row_names: Any = None, n_rows: int = 3) -> tuple[Columns, list[list[Any]]]:
     """Return the table of rows, and the names of the most typical rows of each cluster."""
     counts = model._counts(X, reset=False)
     names, found = row_names_of(X, row_names, counts.n_rows), score_rows(model, counts)
+    scores = outliers.outlier_scores(model, counts, found.fitted, found.clusters)
+    return row_columns(model, found, names, scores), _typical_names(model, counts, found, names, n_rows)
+
+
+def typical_row_names(model: MMPCA, X: Any, row_names: Any, n_rows: int) -> list[list[Any]]:
+    """Return the names of the most typical rows of each cluster."""
+    counts = model._counts(X, reset=False)
+    return _typical_names(model, counts, score_rows(model, counts), row_names_of(X, row_names, counts.n_rows), n_rows)
+
+
+def _typical_names(
+    model: MMPCA, counts: Counts, found: RowResults, names: Sequence[Any], n_rows: int
+) -> list[list[Any]]:
     # A row that another cluster explains better is not typical of its own.
     clusters = np.where(found.margin >= 0, found.clusters, -1)
-    typical = [[names[i] for i in rows] for rows in typical_rows(model, counts, clusters, n_rows)]
-    return row_columns(model, found, names), typical
+    return [[names[i] for i in rows] for rows in typical_rows(model, counts, clusters, n_rows)]
 
 
 class ResultTables:
@@ -407,9 +538,14 @@ class ResultTables:
         return cast("MMPCA", self)
 
     def rename(
-        self, clusters: Mapping[int, str | None] | None = None, topics: Mapping[int, str | None] | None = None
+        self,
+        clusters: Mapping[int, str | None] | None = None,
+        topics: Mapping[int, str | None] | None = None,
+        *,
+        row: str | None = None,
+        feature: str | None = None,
     ) -> Self:
-        """Name clusters and topics.
+        """Name clusters and topics, and choose the words for rows and features.
 
         The names appear in tables, figures, pages and files of labels, and are saved with the model.
 
@@ -417,10 +553,18 @@ class ResultTables:
         ----------
         clusters, topics : mapping of int to str, optional
             New names by number; None restores the automatic name. Others keep their names.
+        row, feature : str, optional
+            Words for a row and a feature in figures and pages, in the singular, such as "article" and "word", or
+            "site" and "species".
 
         Returns
         -------
         self
+
+        Warns
+        -----
+        UserWarning
+            If two clusters, or two topics, have the same name afterwards.
 
         Examples
         --------
@@ -430,23 +574,60 @@ class ResultTables:
         ['rugby', 'rugby', 'feature 2', 'feature 2']
         """
         check_is_fitted(self)
-        changed = {}
-        for kind, given in (("cluster", clusters or {}), ("topic", topics or {})):
-            names, n = dict(given_names(self._model, kind)), _n(self._model, kind)
-            for number, name in given.items():
-                if isinstance(number, bool) or not isinstance(number, int | np.integer) or not 0 <= number < n:
-                    raise ValueError(f"There is no {kind} {number!r}: numbers are from 0 to {n - 1}.")
-                if name is None:
-                    names.pop(int(number), None)
-                    continue
-                if not isinstance(name, str) or not name.strip():
-                    raise ValueError(f"The name of {kind} {number} must be a text or None, but it is {name!r}.")
-                names[int(number)] = name
-            changed[kind] = names
-        for kind, names in changed.items():  # only now, so that an error changes nothing
-            self.__dict__.pop(f"_{kind}_names", None)
-            if names:
-                self.__dict__[f"_{kind}_names"] = dict(sorted(names.items()))
+        for noun in (row, feature):
+            if noun is not None and (not isinstance(noun, str) or not noun.strip()):
+                raise ValueError(f"The word for a row or a feature must be a string, but it is {noun!r}.")
+        set_names(self._model, clusters, topics)
+        for kind in MEASURES:
+            numbers: dict[str, list[str]] = {}
+            for number, name in given_names(self._model, kind).items():
+                numbers.setdefault(name, []).append(str(number))
+            for name, equal in numbers.items():
+                if len(equal) > 1:
+                    text = f"The {kind}s {', '.join(equal)} have the same name, {name!r}. Use their numbers instead."
+                    warn(text, UserWarning)
+        before = words_of(self._model)
+        words = Words(row or before.row, feature or before.feature)
+        if words != before:
+            self._words = words
+        return self
+
+    def keep_stability(self, found: Any) -> Self:
+        """Store the result of refits in the model, which saves it.
+
+        Afterwards, :meth:`explain` takes the refits into account: a row that often leaves its cluster is not called a
+        clear member, however high its probability. Tables and pages show the stability of each cluster.
+
+        Parameters
+        ----------
+        found : Stability
+            From :func:`mmpca.evaluation.stability`, for the fitted rows.
+
+        Returns
+        -------
+        self
+            With `cluster_stability_` and `row_stability_`.
+
+        Examples
+        --------
+        >>> from mmpca import MMPCA
+        >>> from mmpca.evaluation import stability
+        >>> from mmpca.simulate import paper_design
+        >>> X = paper_design(n_samples=100, random_state=0).X
+        >>> model = MMPCA(6, 4, n_init=1, random_state=0).fit(X)
+        >>> model = model.keep_stability(stability(model, X, n_refits=2, random_state=0))
+        >>> model.row_stability_.shape
+        (100,)
+        """
+        check_is_fitted(self)
+        clusters, rows = (np.asarray(values, dtype=np.float64) for values in (found.clusters, found.rows))
+        expected = (len(self._model.weights_),), (len(self._model.labels_),)
+        if (clusters.shape, rows.shape) != expected:
+            raise ValueError(
+                f"The refits are about {len(clusters)} clusters and {len(rows)} rows, but the model has "
+                f"{expected[0][0]} and {expected[1][0]}. Pass the stability of this model."
+            )
+        self.cluster_stability_, self.row_stability_ = clusters, rows
         return self
 
     def name_features(self, names: Any) -> Self:
@@ -454,9 +635,9 @@ class ResultTables:
 
         Parameters
         ----------
-        names : array-like of str, shape (n_features,), or fitted transformer or pipeline
+        names : array-like of str, shape (n_features,), fitted transformer or pipeline, or CountTable
             The names; or a transformer such as a `CountVectorizer`, whose output was fitted; or a pipeline whose last
-            step is this model.
+            step is this model; or the table from :func:`mmpca.io.read_counts`, with annotations such as a taxonomy.
 
         Returns
         -------
@@ -478,6 +659,9 @@ class ResultTables:
             names = names[:-1]  # the transformers before this model
         if hasattr(names, "get_feature_names_out"):
             names = names.get_feature_names_out()
+        annotations = None
+        if isinstance(names, CountTable):
+            names, annotations = (() if names.feature_names is None else names.feature_names), names.feature_annotations
         found, n_features = np.array([str(name) for name in names], dtype=object), self._model.n_features_in_
         if len(found) != n_features:
             raise ValueError(
@@ -485,6 +669,10 @@ class ResultTables:
                 "names in the order of the columns of X."
             )
         self.feature_names_in_ = found
+        self.__dict__.pop("feature_annotations_", None)
+        if annotations:
+            self.feature_annotations_ = annotations
+        self._is_named_later = True
         return self
 
     def clusters_frame(
@@ -506,7 +694,7 @@ class ResultTables:
         row_names : sequence of length n_samples, optional
             Their names; by default the index of a data frame, or numbers from 0.
         stability : Stability or array of shape (n_clusters,), optional
-            From :func:`mmpca.evaluation.stability`; adds a column.
+            From :func:`mmpca.evaluation.stability`; adds a column. By default that of :meth:`keep_stability`.
         n_features, n_rows : int, default=10 and 3
             Maximum numbers of features and of typical rows to list.
         backend : {"pandas", "polars"}, default="pandas"
@@ -529,7 +717,7 @@ class ResultTables:
         """
         check_is_fitted(self)
         model = self._model
-        representatives = None if X is None else row_tables(model, X, row_names, n_rows)[1]
+        representatives = None if X is None else typical_row_names(model, X, row_names, n_rows)
         return as_frame(cluster_columns(model, representatives, stability, n_features), backend)
 
     def rows_frame(
@@ -550,8 +738,10 @@ class ResultTables:
         -------
         DataFrame
             Columns row, cluster, cluster_name, probability (as in :meth:`explain`), runner_up (the most probable
-            other cluster), margin (the log-odds between the two, in nats) and margin_per_count (the same divided by the
-            total of the row, to compare rows whose probabilities are all close to 1).
+            other cluster), margin (the log-odds between the two, in nats), margin_per_count (the same divided by the
+            total of the row, to compare rows whose probabilities are all close to 1) and outlier_score (the tail
+            probability of :meth:`mmpca.MMPCA.outlier_scores`, small for rows that no cluster explains). Rows without
+            counts are in no cluster: -1.
 
         Examples
         --------
@@ -606,7 +796,8 @@ class ResultTables:
             Columns kind ("cluster" or "topic"), number, name, feature, count, rows (of the group, with the feature; for
             a topic, count and rows are fractional), share (of the group's counts), lift (the share divided by that of
             all counts), relevance (0.6 log share + 0.4 log lift), log_odds (against all other rows, with an informative
-            prior), std_error, and z, their ratio, which decides the order (:mod:`mmpca.model.results`).
+            prior), std_error, and z, their ratio, which decides the order (:mod:`mmpca.model.results`); then those of
+            `feature_annotations_`, such as taxonomy.
 
         Examples
         --------
@@ -618,3 +809,56 @@ class ResultTables:
         """
         check_is_fitted(self)
         return as_frame(feature_columns(self._model, n_features), backend)
+
+    def clusters_over(
+        self,
+        values: Any,
+        X: Any = None,
+        *,
+        bins: str | int | None = None,
+        n_features: int = 5,
+        level: float = 0.95,
+        backend: str = "pandas",
+    ) -> Any:
+        """Return a table of the clusters over time or by group: sizes, topic shares and words, with intervals.
+
+        :func:`mmpca.plots.clusters_over` draws it.
+
+        Parameters
+        ----------
+        values : array-like of length n_samples
+            Date, number or group of each row. Rows with a missing value are left out.
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features), optional
+            The fitted rows in their order, for topic shares and words; or other rows, whose clusters are predicted.
+        bins : str or int, optional
+            For dates, a period of pandas: "D", "W", "M", "Q" or "Y"; values may then be texts such as "2024-03-01".
+            By default the finest of these with at most 24 periods. For numbers, the number of bins with about equally
+            many rows; by default each number is a group, or 10 bins if there are more than 24.
+        n_features : int, default=5
+            Maximum number of features to list.
+        level : float, default=0.95
+            Confidence level of the intervals, between 0 and 1.
+        backend : {"pandas", "polars"}, default="pandas"
+            Library of the table.
+
+        Returns
+        -------
+        DataFrame
+            Columns kind ("cluster" or, with X, "topic"), number, name, group, group_rows (rows of the group), size
+            (rows of the cluster in the group, or counts of the topic), share (of the rows or counts of the group),
+            lower and upper (of an interval of the share: Wilson's for clusters; for topics, from the variation between
+            rows) and, with X, features: those more frequent in the cluster's rows of this group than in its other rows.
+
+        Examples
+        --------
+        >>> from mmpca import MMPCA
+        >>> X = [[5, 1, 0], [6, 1, 0], [0, 2, 7], [0, 1, 9]]
+        >>> table = MMPCA(2, 2, random_state=0).fit(X).clusters_over([2023, 2023, 2023, 2024])
+        >>> sorted(table.loc[table["group"] == 2023, "size"].tolist())
+        [1, 2]
+        """
+        check_is_fitted(self)
+        from mmpca.model import editing, groups  # these import this module
+
+        options: dict[str, Any] = {"bins": bins, "n_features": n_features, "level": level}
+        return as_frame(groups.over_columns(self._model, editing.in_order_of(values, X), X, **options), backend)

@@ -23,7 +23,7 @@ from mmpca.parameters import (
 RULES: dict[str, Rule] = {
     "n_clusters": integer(1),
     "n_topics": integer(1),
-    "topics": either(one_of("auto", "lda", "mixture", "random"), array("of shape (n_topics, n_features)")),
+    "topics": either(one_of("auto", "lda", "mixture", "tfidf", "random"), array("of shape (n_topics, n_features)")),
     "topic_prior": PRIOR,
     "start": either(one_of("auto", "random", "kmeans", "anneal", "mixture"), array("of labels of shape (n_samples,)")),
     "n_init": either(one_of("auto"), integer(1)),
@@ -35,7 +35,7 @@ RULES: dict[str, Rule] = {
     "tol": real(0.0),
     "refit_topics": BOOLEAN,
     "n_jobs": N_JOBS,
-    "verbose": VERBOSE,
+    "verbose": either(NONE, VERBOSE),
 }
 SUM_TOLERANCE = 1e-6  # of given topics
 
@@ -43,8 +43,8 @@ SUM_TOLERANCE = 1e-6  # of given topics
 def check_fit_parameters(parameters: Mapping[str, Any]) -> None:
     """Raise ValueError for a parameter that breaks its rule, or for two that exclude each other."""
     check_parameters(parameters, RULES)
-    if parameters["stabilize"] is not None and parameters["dispersion"] in ("polya", "auto"):
+    if parameters["stabilize"] is not None and parameters["dispersion"] == "polya":
         raise ValueError(
-            f"stabilize must be None with dispersion={parameters['dispersion']!r}, which replaces it, but it is "
+            "stabilize must be None with dispersion='polya', which replaces it, but it is "
             f"{parameters['stabilize']!r}. Use one of the two."
         )

@@ -18,10 +18,11 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from mmpca import engine
-from mmpca.backend import LocalRows, RowBackend, Rows, Threads, map_rows, open_threads, select
+from mmpca.backend import LocalRows, RowBackend, Rows, Threads, map_rows, one_blas_thread, open_threads, select
 from mmpca.counts import LARGEST_COUNT, Counts, as_counts
 from mmpca.engine.bound import Array, cluster_bound, size_terms
 from mmpca.gibbs import PRIORS, Chain, run_chain
+from mmpca.model.editing import seeded_centers, with_known
 from mmpca.monitor import History, Monitor
 from mmpca.topics import fit_lda, topic_shares
 
@@ -39,6 +40,7 @@ SAMPLED_MOVES = 0.002  # share of the sample moved in an epoch at which the sear
 AUTO_PLANS = ((2_000, (10, 3)), (20_000, (6, 2)), (np.inf, (3, 1)))
 LARGE_TABLES = 2_000_000  # clusters x topics x features, beyond which a start is expensive for any number of rows
 EXPENSIVE_DRAWS = 3  # k-means partitions of which an expensive start takes the best
+N_DIRECTIONS = 100  # main directions of tf-idf, in which k-means starts the mixture without topics
 N_CHAINS = 3  # of the mixture without topics, of which the most probable end is kept
 
 
@@ -49,6 +51,7 @@ class Start(NamedTuple):
     seed: int
     labels: Labels | None = None
     gamma: Array | None = None  # near that of these labels, (Q, K)
+    is_seeded: bool = False  # whether k-means starts from the means of rows with known labels
     n_draws: int = 1  # k-means partitions to draw; the search starts from the one with the highest bound
 
 
@@ -192,7 +195,8 @@ def draw_labels(
     if start.kind == "kmeans" and shares is not None:
         monitor, draws = Monitor() if monitor is None else monitor, list[Labels]()
         while len(draws) < start.n_draws and not (draws and monitor.is_stopped):
-            draws.append(kmeans_labels(shares, options.n_clusters, rng))
+            known = options.known if start.is_seeded else None
+            draws.append(kmeans_labels(np.sqrt(shares), options.n_clusters, rng, known))  # Hellinger distances
             if start.n_draws > 1:
                 monitor.step(0, f"partitions drawn: {len(draws)} of {start.n_draws}")
         return (
@@ -221,11 +225,13 @@ def random_labels(n_samples: int, n_clusters: int, rng: np.random.Generator) -> 
     return rng.permutation(np.arange(n_samples) % n_clusters).astype(np.int32)
 
 
-def kmeans_labels(shares: Array, n_clusters: int, rng: np.random.Generator) -> Labels:
-    """Return the partition of k-means on the square roots of topic shares (N, K): Hellinger distances."""
-    from sklearn.cluster import KMeans  # takes half a second to import, and predictions do not need it
+def kmeans_labels(points: Array, n_clusters: int, rng: np.random.Generator, known: Labels | None = None) -> Labels:
+    """Return the partition of k-means on points (N, dimensions), in which every cluster has a row.
 
-    points = np.sqrt(shares)
+    Clusters with known rows start at the means of these.
+    """
+    from sklearn.cluster import KMeans, kmeans_plusplus  # takes half a second to import, and predictions do not need it
+
     # k-means warns about fewer distinct points than clusters; the remaining clusters are filled below instead.
     n_distinct = min(n_clusters, len(np.unique(points, axis=0)))
     seed = int(rng.integers(2**31))
@@ -233,20 +239,47 @@ def kmeans_labels(shares: Array, n_clusters: int, rng: np.random.Generator) -> L
     # the time waiting for each other. The limit applies to the calling thread alone.
     with warnings.catch_warnings(), threadpool_limits(1, user_api="openmp"):
         warnings.simplefilter("ignore", ConvergenceWarning)  # for points that differ by rounding alone
-        labels = KMeans(n_distinct, n_init=1, random_state=seed).fit(points).labels_.astype(np.int32)
+        if known is not None and (known >= 0).any() and n_distinct == n_clusters:
+            drawn = kmeans_plusplus(points, n_clusters, random_state=seed)[0]
+            kmeans = KMeans(n_clusters, init=seeded_centers(points, drawn, known), n_init=1, random_state=seed)
+        else:
+            kmeans = KMeans(n_distinct, n_init=1, random_state=seed)
+        labels = kmeans.fit(points).labels_.astype(np.int32)
     return fill_empty(labels, n_clusters, rng)
 
 
-def mixture_labels(rows: Counts, n_clusters: int, rng: np.random.Generator, monitor: Monitor | None = None) -> Labels:
+def mixture_labels(
+    rows: Counts,
+    n_clusters: int,
+    rng: np.random.Generator,
+    monitor: Monitor | None = None,
+    *,
+    from_tfidf: bool = False,
+    n_chains: int = N_CHAINS,
+) -> Labels:
     """Return the labels of a mixture of multinomials without topics, by Gibbs sampling; clusters may be empty.
 
-    Several chains are run, and the one with the largest final joint probability of counts and labels is kept; after
-    a request to stop, no further chain begins.
+    Several chains are run, from random labels or from those of k-means on tf-idf, and the one with the largest final
+    joint probability of counts and labels is kept; after a request to stop, no further chain begins.
     """
-    chains = list[Chain]()
-    while len(chains) < N_CHAINS and not (chains and monitor is not None and monitor.is_stopped):
-        chains.append(run_chain(rows, n_clusters, np.random.RandomState(int(rng.integers(2**31)))))
+    chains, points = list[Chain](), tfidf_points(rows, rng) if from_tfidf else None
+    while len(chains) < n_chains and not (chains and monitor is not None and monitor.is_stopped):
+        first = None if points is None else kmeans_labels(points, n_clusters, rng)
+        chains.append(run_chain(rows, n_clusters, np.random.RandomState(int(rng.integers(2**31))), labels=first))
     return max(chains, key=lambda chain: chain.history[-1]).labels.astype(np.int32)
+
+
+def tfidf_points(rows: Counts, rng: np.random.Generator) -> Array:
+    """Return the rows as unit vectors in the main directions of their tf-idf, (N, directions)."""
+    from sklearn.feature_extraction.text import TfidfTransformer  # takes a while to import, and few fits need it
+    from sklearn.preprocessing import normalize
+    from sklearn.utils.extmath import randomized_svd
+
+    X = TfidfTransformer().fit_transform(rows.to_csr())
+    with one_blas_thread():  # also on workers: the number of threads would decide the last digits
+        left, sizes, _ = randomized_svd(X, min(N_DIRECTIONS, *X.shape), random_state=int(rng.integers(2**31)))
+    points: Array = normalize(left * sizes)
+    return points
 
 
 def mixture_topics(
@@ -256,6 +289,8 @@ def mixture_topics(
     n_clusters: int,
     rng: np.random.Generator,
     monitor: Monitor,
+    *,
+    from_tfidf: bool = False,
 ) -> tuple[Array, Labels | None]:
     """Return topics from the clusters of a mixture without topics, (K, V), and its labels as a start, (N,).
 
@@ -265,13 +300,15 @@ def mixture_topics(
     clusters to find, and None is returned instead.
     """
     n_groups = max(n_topics, n_clusters)
-    labels = fill_empty(mixture_labels(rows, n_groups, rng, monitor), n_groups, rng)
+    labels = mixture_labels(rows, n_groups, rng, monitor, from_tfidf=from_tfidf)
+    labels = fill_empty(labels, n_groups, rng)
     sums = rows.group_sums(labels, n_groups)  # (groups, V)
     if n_topics < n_groups:
         scale = 1 + sums.max() // LARGEST_COUNT  # sums of large counts
         is_new = is_present & (sums.sum(axis=0) == 0)
         whole = as_counts(np.where(is_new, 1, np.ceil(sums / scale)).astype(np.int64))
-        return fit_lda(whole, n_topics, rng=rng, monitor=monitor).beta, labels
+        # The prior hardly matters to rows as long as these.
+        return fit_lda(whole, n_topics, rng=rng, row_prior=1.0, monitor=monitor).beta, labels
     profiles = np.where(is_present, sums + PRIORS[0], 0.0)
     return profiles / profiles.sum(axis=1, keepdims=True), labels if n_topics == n_clusters else None
 
@@ -324,6 +361,8 @@ def search_from(
     history = History(n_rows=backend.n_rows) if history is None else history
     rng = np.random.default_rng(start.seed)
     labels = draw_labels(local, beta, start, options, shares, rng, history.monitor)
+    if options.known is not None and (labels != options.known)[options.known >= 0].any():
+        labels = with_known(labels, options.known, options.n_clusters, rng)
     gamma = first_gamma(local, start, options, shares, labels)
     with open_threads(n_threads) as threads:
         backend = backend.with_threads(threads)
@@ -382,7 +421,8 @@ def search_from_starts(
         if starts[0].labels is not None:
             return [_search_all_rows(backend, beta, starts[0], options, n_threads, monitor)]
         rows = np.sort(np.random.default_rng(seed).choice(n_rows, sample_size, replace=False))
-        sample_options = options._replace(few_moves=int(SAMPLED_MOVES * sample_size))
+        known = None if options.known is None else options.known[rows]
+        sample_options = options._replace(few_moves=int(SAMPLED_MOVES * sample_size), known=known)
     if backend.is_local:
         outcomes = search_local_rows(backend.take(rows), beta, starts, sample_options, n_threads, monitor)
     else:

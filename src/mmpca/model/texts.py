@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from reprlib import repr as short_repr
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,16 +14,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from mmpca.backend import LocalRows
 from mmpca.counts import as_counts
+from mmpca.engine import MergePath
 from mmpca.errors import ModelFileError, warn
 from mmpca.model import results
 from mmpca.model.estimator import MMPCA
+from mmpca.model.explanation import Explanation
 from mmpca.model.files import read_model
+from mmpca.model.results import NO_CLUSTER
 from mmpca.model.rules import check_fit_parameters
 from mmpca.text import CountTexts, Texts
 
-NO_CLUSTER = -1  # of a text without known words
 N_KEPT = 10  # typical texts of each cluster
 EXCERPT_LENGTH = 200  # characters
+NO_TEXTS = "A loaded model does not have the texts of its fit. Pass texts."
 
 
 class TextClusters(ClusterMixin, BaseEstimator):
@@ -37,7 +41,7 @@ class TextClusters(ClusterMixin, BaseEstimator):
     n_topics : int, default=5
         Number of topics that the clusters share.
     stop_words : str, sequence of str or None, default=None
-        Words to ignore: a list, or a language such as "english" or "german".
+        Words to ignore: a list, a language such as "english" or "german", or a list of languages.
     counter : CountTexts or None, default=None
         How to count words, with stop words of its own. By default, words that occur in a single text are ignored,
         because they cannot connect two texts: ``CountTexts(stop_words=stop_words, min_df=2)``.
@@ -51,9 +55,10 @@ class TextClusters(ClusterMixin, BaseEstimator):
     Attributes
     ----------
     labels_ : ndarray of int32, shape (n_texts,)
-        Cluster of each text, -1 for texts without words of the vocabulary; after :meth:`load`, such texts are missing.
+        Cluster of each text, -1 for texts without words of the vocabulary.
     model_ : MMPCA
-        The fitted model of the counts, for figures, reports and explanations.
+        The model fitted to the counts, for figures. Its fitted attributes, such as `weights_`, `cluster_topics_`
+        and `bound_`, are attributes of this object, too.
     counter_ : CountTexts
         The fitted vocabulary.
     cluster_names_ : ndarray of str objects, shape (n_clusters,)
@@ -75,7 +80,7 @@ class TextClusters(ClusterMixin, BaseEstimator):
     labels_: NDArray[np.int32]
     model_: MMPCA
     counter_: CountTexts
-    _fitted: tuple[_Input, Any] | None
+    _fitted: tuple[_Input, Any]
     _rows: _TextResults | None
 
     def __init__(
@@ -135,6 +140,7 @@ class TextClusters(ClusterMixin, BaseEstimator):
         self.labels_ = np.full(len(filled), NO_CLUSTER, dtype=np.int32)
         self.labels_[filled] = model.labels_
         self._fitted, self._rows = (given, X), None  # tables are made when they are asked for: probabilities take time
+        model._empty_rows = np.flatnonzero(~filled).tolist()
         if not filled.all():
             first = given.names[int(np.flatnonzero(~filled)[0])]
             warn(
@@ -212,6 +218,139 @@ class TextClusters(ClusterMixin, BaseEstimator):
         self.model_.rename(clusters, topics)
         return self
 
+    def __getattr__(self, name: str) -> Any:
+        # Fitted attributes of the model, such as weights_; called only for names that this object does not have.
+        if name.endswith("_") and not name.startswith("_") and "model_" in vars(self):
+            return getattr(self.model_, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def theta_interval(
+        self, level: float = 0.95, *, random_state: int | np.random.RandomState | None = 0
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return intervals for the topic proportions of clusters; see :meth:`mmpca.MMPCA.theta_interval`."""
+        check_is_fitted(self)
+        return self.model_.theta_interval(level, random_state=random_state)
+
+    def merge_path(self) -> MergePath:
+        """Merge the clusters pairwise down to one; see :meth:`mmpca.MMPCA.merge_path`."""
+        check_is_fitted(self)
+        return self.model_.merge_path()
+
+    def explain(
+        self,
+        texts: Any = None,
+        rows: Any = None,
+        *,
+        column: str | None = None,
+        n_features: int = 10,
+        gains: bool | None = None,
+    ) -> list[Explanation]:
+        """Explain why texts are in their clusters, word by word.
+
+        Parameters
+        ----------
+        texts, column
+            As in :meth:`fit`; by default the texts of the fit. A loaded model does not have them.
+        rows : array of int, optional
+            Positions of the texts to explain; by default all that have words of the vocabulary.
+        n_features : int, default=10
+            Maximum number of words to list on each side.
+        gains : bool, optional
+            As in :meth:`mmpca.MMPCA.explain`.
+
+        Returns
+        -------
+        list of Explanation
+            As in :meth:`mmpca.MMPCA.explain`.
+
+        Raises
+        ------
+        ValueError
+            If a chosen text has no words of the vocabulary, so there is nothing to explain.
+
+        Examples
+        --------
+        >>> from mmpca import TextClusters
+        >>> texts = ["ham and eggs", "eggs and ham", "sun and sea", "sea and sun"]
+        >>> clusters = TextClusters(2, 2, stop_words="english", random_state=0).fit(texts)
+        >>> why = clusters.explain(["ham, more ham"])[0]
+        >>> [part.name for part in why.evidence_for]
+        ['ham']
+        """
+        check_is_fitted(self)
+        given, X = self._texts_and_counts(texts, column, None)
+        filled = np.diff(X.indptr) > 0
+        if rows is not None:
+            for i in np.atleast_1d(rows):
+                if 0 <= i < len(filled) and not filled[i]:
+                    raise ValueError(
+                        f"Text {given.names[i]!r} has no words of the vocabulary, so there is nothing to explain."
+                    )
+        elif not filled.all():
+            rows = np.flatnonzero(filled)
+            gains = bool(gains)
+        return self.model_.explain(X, rows, n_features=n_features, gains=gains)
+
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        texts: Any = None,
+        *,
+        column: str | None = None,
+        ids: Any = None,
+        labels: Sequence[object] | None = None,
+        title: str | None = None,
+    ) -> Any:
+        """Make a self-contained HTML page about the clusters and their texts, to read and to share.
+
+        Parameters
+        ----------
+        path : path, optional
+            File to write, usually ending in ``.html``. Without it, a notebook displays the page.
+        texts, column, ids
+            As in :meth:`fit`: texts to show, by default those of the fit. Without them, the page of a loaded model
+            shows clusters and topics only.
+        labels : sequence of length n_texts, optional
+            Known class of each text, for a table of classes against clusters.
+        title : str, optional
+            Heading of the page.
+
+        Returns
+        -------
+        Report
+            The page; see :class:`mmpca.report.Report`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from mmpca import TextClusters
+        >>> clusters = TextClusters(2, 2, random_state=0).fit(["ham eggs", "eggs ham", "sun sea", "sea sun"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     clusters.report(f"{folder}/texts.html", title="Breakfast")
+        Report('Breakfast')
+        """
+        from mmpca.report import Report  # the layer above, needed for this alone
+
+        check_is_fitted(self)
+        shown: dict[str, Any] = {}
+        if texts is not None or hasattr(self, "_fitted"):
+            given, X = self._texts_and_counts(texts, column, ids)
+            rows = np.flatnonzero(np.diff(X.indptr)).tolist()  # others are in no cluster
+            if labels is not None and len(labels) != len(given.texts):
+                raise ValueError(
+                    f"labels must have one entry for each of {len(given.texts):,} texts, not {len(labels):,}."
+                )
+            shown = {
+                "X": X[rows],
+                "texts": [given.texts[i] for i in rows],
+                "row_names": [given.names[i] for i in rows],
+                "labels": None if labels is None else [list(labels)[i] for i in rows],
+            }
+        report = Report(self.model_, title=title, **shown)
+        if path is not None:
+            report.save(path)
+        return report
+
     # --- tables -------------------------------------------------------------------------------------------------
 
     def clusters_frame(
@@ -267,11 +406,9 @@ class TextClusters(ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         kept = self._results(texts, column, ids)
         if kept is None:
-            raise ValueError("A loaded model does not have the texts of its fit. Pass texts.")
-        names = self.cluster_names_  # they may have changed since
-        clusters = kept.columns["cluster"]
-        columns = kept.columns | {"cluster_name": [None if q == NO_CLUSTER else names[q] for q in clusters]}
-        return results.as_frame(columns, backend)
+            raise ValueError(NO_TEXTS)
+        names = results.names_of_clusters(self.model_, kept.columns["cluster"])  # they may have changed since
+        return results.as_frame(kept.columns | {"cluster_name": names}, backend)
 
     def topics_frame(self, *, n_features: int = 10, backend: str = "pandas") -> Any:
         """Return a table of the topics; see :meth:`mmpca.MMPCA.topics_frame`."""
@@ -340,7 +477,10 @@ class TextClusters(ClusterMixin, BaseEstimator):
         options = model.get_params(deep=False)
         own = {name: options.pop(name) for name in ("n_clusters", "n_topics", "n_jobs", "random_state")}
         loaded = cls(**own, counter=counter, options=options)
-        loaded.model_, loaded.counter_, loaded.labels_ = model, counter, model.labels_
+        loaded.model_, loaded.counter_ = model, counter
+        empty = np.array(getattr(model, "_empty_rows", []), dtype=np.intp)
+        loaded.labels_ = np.full(len(model.labels_) + len(empty), NO_CLUSTER, dtype=np.int32)
+        loaded.labels_[np.setdiff1d(np.arange(len(loaded.labels_)), empty)] = model.labels_
         return loaded
 
     # --- inside -------------------------------------------------------------------------------------------------
@@ -351,19 +491,23 @@ class TextClusters(ClusterMixin, BaseEstimator):
 
     def _results(self, texts: Any, column: str | None, ids: Any) -> _TextResults | None:
         """Return the results of given texts, or of those of the fit."""
+        if texts is not None:
+            return self._tables(*self._texts_and_counts(texts, column, ids))
+        if hasattr(self, "_fitted") and self._rows is None:
+            self._rows = self._tables(*self._fitted)
+        return getattr(self, "_rows", None)
+
+    def _texts_and_counts(self, texts: Any, column: str | None, ids: Any) -> tuple[_Input, Any]:
+        """Return given texts, or those of the fit, and their counts."""
         if texts is None:
-            if (fitted := getattr(self, "_fitted", None)) is not None:
-                self._fitted, self._rows = None, self._tables(*fitted)
-            return getattr(self, "_rows", None)
+            if not hasattr(self, "_fitted"):
+                raise ValueError(NO_TEXTS)
+            return self._fitted
         given = read_input(texts, column, ids)
-        return self._tables(given, self.counter_.transform(given.texts))
+        return given, self.counter_.transform(given.texts)
 
     def _tables(self, given: _Input, X: Any) -> _TextResults:
         columns, typical = results.row_tables(self.model_, X, range(len(given.texts)), N_KEPT)
-        for i in np.flatnonzero(np.diff(X.indptr) == 0).tolist():
-            columns["cluster"][i], columns["runner_up"][i] = NO_CLUSTER, None
-            for name in ("probability", "margin", "margin_per_count"):
-                columns[name][i] = float("nan")
         return _TextResults(
             columns | {"row": given.names},
             [[given.names[i] for i in rows] for rows in typical],
@@ -403,20 +547,29 @@ def read_input(texts: Any, column: str | None, ids: Any) -> _Input:
     if isinstance(ids, str):
         if not hasattr(source, "columns"):
             raise ValueError(f"There is no column {ids!r} with ids, because the texts are not in a data frame.")
-        ids = source[ids]
+        ids = source[_choose_column(list(getattr(source, "column_names", source.columns)), ids, "ids")]
         ids = ids.to_pylist() if hasattr(ids, "to_pylist") else ids
     names = names if ids is None else ids
-    return _Input(listed, results.row_names_of(None, None if names is None else list(names), len(listed)))
+    named = results.row_names_of(None, None if names is None else list(names), len(listed))
+    for name, text in zip(named, listed, strict=True):
+        if not isinstance(text, str):
+            remedy = 'Drop missing texts, as with data.dropna(subset=["text"]), or replace them, as with fillna("").'
+            is_missing = text is None or text != text
+            raise TypeError(
+                f"Expected texts, but the text of {name!r} is {'missing' if is_missing else short_repr(text)}. "
+                f"{remedy if is_missing else 'Convert it to a string, or leave it out.'}"
+            )
+    return _Input(listed, named)
 
 
-def _choose_column(columns: Sequence[Any], column: str | None) -> Any:
-    """Return the name of the column with the texts."""
+def _choose_column(columns: Sequence[Any], column: str | None, argument: str = "column") -> Any:
+    """Return the name of the column with the texts, or with their ids."""
     if column is None and len(columns) == 1:
         return columns[0]
     if column not in columns:
         shown = ", ".join(repr(name) for name in columns[:20])
         wanted = "the name of the column with the texts" if column is None else f"a column {column!r}"
-        raise ValueError(f"Expected {wanted}, but the columns are {shown}. Pass one of them as column.")
+        raise ValueError(f"Expected {wanted}, but the columns are {shown}. Pass one of them as {argument}.")
     return column
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from itertools import pairwise
 from typing import Any, Self
@@ -14,6 +14,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +24,7 @@ from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning, Suspic
 from mmpca.model import MMPCA
 from mmpca.model.dispersion import Bursts
 from mmpca.monitor import Callback, Monitor
-from mmpca.parameters import N_JOBS, VERBOSE, Rule, check_parameters, either, integer, is_integer, one_of
+from mmpca.parameters import N_JOBS, NONE, VERBOSE, Rule, check_parameters, either, integer, is_integer, one_of
 from mmpca.selection import criteria, held_out, mixture
 from mmpca.selection.grid import CellFit, CellOptions, Grid, GridFit, TopicFit, fresh_cell, learn, remember
 from mmpca.store import Store
@@ -33,13 +34,15 @@ Array = NDArray[np.float64]
 
 AUTO_FOLDS = 5
 RESAMPLED_SHARE = 0.8  # share of the rows in a resample, drawn without replacement
-SCHEMA = 5  # of a store's parts
+SCHEMA = 6  # of a store's parts
+N_NEIGHBORS = 2  # numbers of clusters on each side of the chosen one whose splits are kept
 AUTO_CLUSTERS, AUTO_TOPICS = range(2, 9), range(2, 6)  # of the criteria that need a grid
 AUTO_RESAMPLES = 5
 HELD_OUT_ENTRIES = 250_000  # nonzero entries of the rows that choose the number of topics
 MIXTURE_CELLS = 12_000  # rows times topics of the mixtures that choose the number of clusters
 LEAST_MIXTURE_ROWS = 500
 PILOT_STARTS = 4  # of the fit whose variance factors all cells share, if n_init="auto"
+PILOT_ROWS = 20  # for each cluster of the model that chooses a dispersion
 EXPLAIN = {
     "schema": "it was written by another version of mmpca",
     "mmpca": "it was written by another version of mmpca, whose results may differ",
@@ -54,7 +57,7 @@ RULES = {
     "n_resamples": either(one_of("auto"), integer(0)),
     "n_jobs": N_JOBS,
     "store": Rule(lambda value: value is None or isinstance(value, str | os.PathLike), "a folder or None"),
-    "verbose": VERBOSE,
+    "verbose": either(NONE, VERBOSE),
 }
 
 
@@ -83,8 +86,8 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         Number of fresh starts of each cell. "auto" makes at most 4, and stops after 2 in a row without progress.
     topic_prior : float, default=1.0
         As in :class:`~mmpca.MMPCA`.
-    dispersion : {"multinomial", "shares", "polya", "auto"}, default="multinomial"
-        As in :class:`~mmpca.MMPCA`. "polya" and "auto" fit the largest numbers of clusters and topics first; all cells
+    dispersion : {"auto", "multinomial", "shares", "polya"}, default="auto"
+        As in :class:`~mmpca.MMPCA`. "auto" and "polya" fit the largest numbers of clusters and topics first; all cells
         then share the variance factors of this fit, which makes their bounds comparable.
     stabilize : {None, "sqrt"}, default=None
         As in :class:`~mmpca.MMPCA`.
@@ -110,7 +113,8 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
     store : path or None, default=None
         Folder that keeps the finished cells. A second run with the same data and options resumes where the first was
         interrupted or killed, and gives the same results.
-    verbose : int, default=0
+    verbose : int or None, default=None
+        None shows progress if the search takes more than two seconds, on a terminal or in a notebook. 0 shows nothing,
         1 reports progress to the logger "mmpca".
 
     Attributes
@@ -182,7 +186,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         criterion: str = "shares",
         n_init: int | str = "auto",
         topic_prior: float = 1.0,
-        dispersion: str = "multinomial",
+        dispersion: str = "auto",
         stabilize: str | None = None,
         max_epochs: int = 200,
         tol: float = 1e-10,
@@ -191,7 +195,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         store: str | os.PathLike[str] | None = None,
-        verbose: int = 0,
+        verbose: int | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.n_topics = n_topics
@@ -279,7 +283,10 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         order = np.argsort(-score, kind="stable")
         q, k = int(results["n_clusters"][order[0]]), int(results["n_topics"][order[0]])
         words = criteria.reason(results, self.criterion, (counts.n_rows, counts.n_features))
-        self._set_best(results, order, words, (found.topics[k].beta, found.cells[q, k].labels), X, counts, pilot)
+        self._set_best(results, order, words, (found.topics[k].beta, found.cells[q, k]), X, counts, pilot)
+        self._keep_history(
+            found.cells[q, k], {n: cell.labels for (n, topics), cell in found.cells.items() if topics == k}
+        )
         monitor.end()
         if not found.is_complete:
             n_cells = len(grid.n_clusters) * len(grid.n_topics)
@@ -308,7 +315,8 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         # Clusters: a sample of the rows is enough, whose number shrinks as that of the topics grows.
         rng = np.random.default_rng([options.seed, k, 1])
         n_rows = min(rows.n_rows, max(LEAST_MIXTURE_ROWS, MIXTURE_CELLS // k))
-        some = rows if n_rows == rows.n_rows else rows.take(np.sort(rng.permutation(rows.n_rows)[:n_rows]))
+        at = np.arange(n_rows) if n_rows == rows.n_rows else np.sort(rng.permutation(rows.n_rows)[:n_rows])
+        some = rows if n_rows == rows.n_rows else rows.take(at)
         topic_counts = mixture.topic_counts(some, topics.beta)
         monitor.begin("clusters", "comparing numbers of clusters", 0 if n_clusters is None else len(n_clusters))
         path = mixture.mixture_path(topic_counts, rng, n_clusters, monitor)
@@ -338,7 +346,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         monitor.step()
         order = np.concatenate([np.flatnonzero(numbers == q), [c for c in np.argsort(-score) if numbers[c] != q]])
         words = criteria.describe(choice)
-        self._set_best(results, order.astype(int), words, (topics.beta, cell.labels), X, counts, pilot)
+        self._set_best(results, order.astype(int), words, (topics.beta, cell), X, counts, pilot)
         self.best_params_ = {"n_clusters": q, "n_topics": k}
         self.choice_ = choice
         self.topic_results_ = {
@@ -347,6 +355,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
             "loss": np.array([loss for loss, _ in losses.values()]),
             "error": np.array([error for _, error in losses.values()]),
         }
+        self._keep_history(cell, {n: one.labels for n, one in path.items()}, at)
         monitor.end()
         if was_stopped or monitor.is_stopped:
             warn(
@@ -411,10 +420,14 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         """Fit the largest model if its variance factors, or the choice of a dispersion, are needed by all cells."""
         if self.dispersion not in ("polya", "auto"):
             return None
-        largest = AUTO_CLUSTERS[-1] if n_clusters is None else n_clusters[-1]
-        most_topics = AUTO_TOPICS[-1] if n_topics is None else n_topics[-1]
+        # Clusters of a few rows would not show which variance model is right.
+        auto = max(2, min(AUTO_CLUSTERS[-1], counts.n_rows // PILOT_ROWS))
+        largest = auto if n_clusters is None else n_clusters[-1]
+        most_topics = min(AUTO_TOPICS[-1], largest) if n_topics is None else n_topics[-1]
         model = self._model(min(largest, counts.n_rows), min(most_topics, counts.n_features))
-        model.set_params(random_state=seed, n_init=PILOT_STARTS if isinstance(self.n_init, str) else self.n_init)
+        model.set_params(
+            topics="lda", random_state=seed, n_init=PILOT_STARTS if isinstance(self.n_init, str) else self.n_init
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", OverdispersionWarning)  # issued by the best model
             return model.fit_rows(LocalRows(counts), attributes={"n_features_in_": counts.n_features})
@@ -422,7 +435,8 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
     def _model(self, n_clusters: int, n_topics: int, **parameters: Any) -> MMPCA:
         """Return an unfitted model with the parameters that all cells share."""
         names = ("topic_prior", "dispersion", "stabilize", "max_epochs", "tol")
-        return MMPCA(n_clusters, n_topics, **{name: getattr(self, name) for name in names} | parameters)
+        shared = {name: getattr(self, name) for name in names} | {"verbose": 0}  # the search shows progress itself
+        return MMPCA(n_clusters, n_topics, **shared | parameters)
 
     def _options(self, seed: int) -> CellOptions:
         """Return the options that all cells share."""
@@ -494,13 +508,14 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         results: dict[str, NDArray[Any]],
         order: NDArray[Any],
         words: str,
-        start: tuple[Array, NDArray[np.int32]],
+        start: tuple[Array, CellFit],
         X: Any,
         counts: Counts,
         pilot: MMPCA | None,
     ) -> None:
-        """Set the fitted attributes: entries of the results in `order`, best first, and topics and labels to start."""
-        topics, labels = start
+        """Set the fitted attributes: entries of the results in `order`, best first, and topics and a cell to start."""
+        topics, cell = start
+        labels = cell.labels
         score = results[self.criterion]
         pairs = [
             {"n_clusters": int(results["n_clusters"][c]), "n_topics": int(results["n_topics"][c])} for c in order[:2]
@@ -515,7 +530,10 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SuspiciousCountsWarning)  # issued before the search
             self.best_estimator_.checked_counts(X)  # learns the names of the features
-        self.best_estimator_.fit_rows(LocalRows(counts), attributes=dict(vars(self.best_estimator_)), bursts=bursts)
+        best = self.best_estimator_
+        best.fit_rows(LocalRows(counts), attributes=dict(vars(best)), bursts=bursts, topics_source="lda")
+        # Report the starts of the search, not the given labels.
+        best.starts_ = cell.start_reports()
         for name in ("topic_results_", "choice_", "feature_names_in_"):
             self.__dict__.pop(name, None)  # from an earlier fit
         self.results_, self.best_params_, self.best_score_ = results, pairs[0], float(score[order[0]])
@@ -526,6 +544,28 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         self.n_features_in_ = self.best_estimator_.n_features_in_
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
+
+    def _keep_history(
+        self, cell: CellFit, partitions: dict[int, NDArray[np.int32]], rows: NDArray[np.intp] | None = None
+    ) -> None:
+        """Store a record of the search in the best model: what was compared, and how clusters split.
+
+        `partitions` holds the labels of some rows, all by default, for each number of clusters.
+        """
+        best = self.best_estimator_
+        q = len(best.weights_)
+        partitions = partitions | {q: best.labels_ if rows is None else best.labels_[rows]}
+        numbers = sorted(partitions)
+        at = numbers.index(q)
+        near = [partitions[n] for n in numbers[max(0, at - N_NEIGHBORS) : at + N_NEIGHBORS + 1]]
+        best.search_ = {
+            "criterion": self.criterion,
+            "reason": self.reason_,
+            "results": _finite_columns(self.results_),
+            "topics": _finite_columns(getattr(self, "topic_results_", {})),
+            "bounds": cell.history.tolist(),
+            "splits": [contingency_matrix(*pair).tolist() for pair in pairwise(near)],
+        }
 
     # --- the best model -----------------------------------------------------------------------------------------
 
@@ -613,6 +653,15 @@ def _check_numbers(values: Any, name: str, auto: Iterable[int] | None) -> tuple[
 def _within(numbers: tuple[int, ...] | None, largest: int) -> tuple[int, ...] | None:
     """Return the numbers that are possible; given ones have been checked, so these are those of "auto"."""
     return None if numbers is None else tuple(n for n in numbers if n <= largest) or (1,)
+
+
+def _finite_columns(table: Mapping[str, NDArray[Any]]) -> dict[str, list[float]]:
+    """Return the columns that hold only finite numbers, as lists."""
+    return {
+        name: column.astype(float if column.dtype.kind == "f" else int).tolist()
+        for name, column in table.items()
+        if column.dtype.kind in "biuf" and np.isfinite(column).all()
+    }
 
 
 def _listed(numbers: Iterable[int]) -> str:

@@ -77,6 +77,18 @@ class CellFit(NamedTuple):
     kind: str  # of the start that led here
     seed: int  # of the same start
     seconds: float  # of everything that was tried
+    history: NDArray[np.float64]  # bound after each epoch of the same start, (E + 1,)
+    start_kinds: NDArray[np.str_]  # of all starts, (S,)
+    start_numbers: NDArray[np.float64]  # their seed, bound, epochs, convergence and seconds, (S, 5)
+
+    def start_reports(self) -> list[starts.StartReport]:
+        """Return summaries of all starts."""
+        return [
+            starts.StartReport(str(kind), int(seed), float(bound), int(n_epochs), bool(converged), float(seconds))
+            for kind, (seed, bound, n_epochs, converged, seconds) in zip(
+                self.start_kinds, self.start_numbers, strict=True
+            )
+        ]
 
 
 def learn(rows: Counts, options: CellOptions, n_topics: int, n_entries: int | None = None) -> TopicFit:
@@ -146,7 +158,11 @@ def improved_cell(
     kind = "split" if labels.max() > neighbor.labels.max() else "merge"
     found = _searched(rows, options, topics, n_clusters, [starts.Start(kind, cell.seed, labels)], 1, began)
     is_better = found.bound > cell.bound + starts.SAME_BOUND * abs(cell.bound)
-    return (found if is_better else cell)._replace(seconds=cell.seconds + found.seconds)
+    return (found if is_better else cell)._replace(
+        seconds=cell.seconds + found.seconds,
+        start_kinds=np.concatenate([cell.start_kinds, found.start_kinds]),
+        start_numbers=np.concatenate([cell.start_numbers, found.start_numbers]),
+    )
 
 
 def _searched(
@@ -170,7 +186,19 @@ def _searched(
     best = starts.best_of(outcomes)
     history, start = best.history, best.start
     seconds = perf_counter() - began
-    return CellFit(best.labels, best.bound, history.n_epochs, history.converged, start.kind, start.seed, seconds)
+    kinds, *numbers = zip(*(outcome.report() for outcome in outcomes), strict=True)
+    return CellFit(
+        best.labels,
+        best.bound,
+        history.n_epochs,
+        history.converged,
+        start.kind,
+        start.seed,
+        seconds,
+        history=np.array(history.bounds),
+        start_kinds=np.array(kinds),
+        start_numbers=np.array(numbers, dtype=np.float64).T,
+    )
 
 
 # --- the grid ---------------------------------------------------------------------------------------------------

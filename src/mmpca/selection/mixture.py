@@ -218,7 +218,7 @@ class _Problem(NamedTuple):
         """Fit a mixture from partitions by k-means, and from a smaller mixture by splitting its clusters."""
         shares = self.counts / self.totals[:, None]
         starts = [
-            self.from_labels(kmeans_labels(shares, n_clusters, rng), n_clusters)
+            self.from_labels(kmeans_labels(np.sqrt(shares), n_clusters, rng), n_clusters)
             for _ in range(n_starts if n_clusters > 1 else 1)
         ]
         while smaller is not None and len(smaller.weights) < n_clusters:
