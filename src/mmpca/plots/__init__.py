@@ -6,6 +6,7 @@ matplotlib: ``pip install "mmpca[plots]"``. docs/report.md shows an example of e
 
 from mmpca.plots.clusters import (
     certainty_strips,
+    clusters_over,
     clustree,
     label_composition,
     marker_dotplot,
@@ -22,7 +23,7 @@ from mmpca.plots.model import (
     topic_space,
     topics,
 )
-from mmpca.plots.rows import row_map
+from mmpca.plots.rows import ordination, row_map
 from mmpca.plots.selection import criterion_curves, criterion_heatmap, dendrogram
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "certainty_strips",
     "cluster_sizes",
     "cluster_topics",
+    "clusters_over",
     "clustree",
     "confusion",
     "criterion_curves",
@@ -38,6 +40,7 @@ __all__ = [
     "distinctive_features",
     "label_composition",
     "marker_dotplot",
+    "ordination",
     "relevance_bars",
     "row_map",
     "stability",

@@ -11,8 +11,19 @@ from scipy.cluster import hierarchy
 
 from mmpca.counts import as_counts
 from mmpca.model.dispersion import in_counts
-from mmpca.model.results import cluster_features, feature_names, headings
-from mmpca.plots.style import COLORS, SEQUENTIAL, heat_map, new_axes, new_figure, short_name, tidy, tidy_bars
+from mmpca.model.explanation import LIKELY
+from mmpca.model.results import cluster_features, feature_names, headings, plural, relevance, words_of
+from mmpca.plots.style import (
+    COLORS,
+    SEQUENTIAL,
+    heat_map,
+    new_axes,
+    new_figure,
+    percent_texts,
+    short_name,
+    tidy,
+    tidy_bars,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,10 +31,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-MAX_NUMBERED_CELLS = 200  # in a larger heat map, numbers would be too small to read
 LARGEST_DOT = 160.0  # area of a dot for a feature that every row of the cluster has, in square points
-BORDERLINE = 0.75  # probability below which a row is called borderline
 LINE_LENGTH = 40  # characters of a cluster's name
+INCHES = 0.085  # that a character of a name takes
 MAX_LABELS = 7  # known labels with colors of their own; the others are drawn together in gray
 
 
@@ -51,9 +61,13 @@ def theta_heatmap(model: Any, *, figure: Figure | None = None) -> Figure:
     >>> len(plots.theta_heatmap(model).axes)
     2
     """
-    shares, names = in_counts(model).cluster_topics, headings(model, "cluster")
+    shares = in_counts(model).cluster_topics
     n_clusters, n_topics = shares.shape
-    figure = new_figure(figure, 4.2 + 0.45 * n_topics, 1.6 + 0.32 * n_clusters)
+    clusters = [short_name(name, LINE_LENGTH) for name in headings(model, "cluster")]
+    topics = [short_name(name) for name in headings(model, "topic")]
+    # The names stand beside and below the cells, so they need room of their own.
+    width = 1.4 + INCHES * max(map(len, clusters)) + 0.45 * n_topics
+    figure = new_figure(figure, width, 0.8 + INCHES * max(map(len, topics)) + 0.32 * n_clusters)
     tree, ax = figure.subplots(1, 2, width_ratios=(1, 1 + 0.35 * n_topics))
     order = np.arange(n_clusters)
     if n_clusters > 1:
@@ -66,9 +80,8 @@ def theta_heatmap(model: Any, *, figure: Figure | None = None) -> Figure:
         tree.set_ylim(0, 10 * n_clusters)
     tree.set_axis_off()
     cells = shares[order]
-    texts = [[f"{100 * share:.0f}" for share in row] for row in cells] if cells.size <= MAX_NUMBERED_CELLS else ()
-    columns = [short_name(name, LINE_LENGTH) for name in headings(model, "topic")]
-    heat_map(ax, cells, [short_name(names[q], LINE_LENGTH) for q in order], columns, texts)
+    texts = percent_texts(cells)
+    heat_map(ax, cells, [clusters[q] for q in order], topics, texts)
     ax.tick_params(axis="x", rotation=90)
     ax.set_title("share of each topic (%)", loc="left", fontsize="medium")
     if not texts:
@@ -112,7 +125,7 @@ def marker_dotplot(
     ['feature 0', 'feature 2']
     """
     groups = np.asarray(model.predict(X) if clusters is None else clusters, dtype=np.int64)
-    counts, names = as_counts(X, empty_rows="allow"), feature_names(model)
+    counts, names, words = as_counts(X, empty_rows="allow"), feature_names(model), words_of(model)
     n_clusters = len(model.weights_)
     chosen: list[int] = []
     for found in cluster_features(model):
@@ -135,8 +148,8 @@ def marker_dotplot(
     ax.figure.colorbar(dots, ax=ax, shrink=0.7, label="share, relative to\nthe largest cluster")
     sample = [ax.scatter([], [], s=LARGEST_DOT * part, color="0.6") for part in (0.25, 0.5, 1.0)]
     ax.legend(
-        sample, ["25%", "50%", "100%"], title="rows with the feature", loc="lower left", bbox_to_anchor=(0, 1.0),
-        ncols=3, frameon=False, fontsize="small", title_fontsize="small",
+        sample, ["25%", "50%", "100%"], title=f"{words.rows} with the {words.feature}", loc="lower left",
+        bbox_to_anchor=(0, 1.0), ncols=3, frameon=False, fontsize="small", title_fontsize="small",
     )  # fmt: skip
     return ax
 
@@ -186,14 +199,14 @@ def relevance_bars(
     if not 0 <= weight <= 1:
         raise ValueError(f"weight must be between 0 and 1, but it is {weight}.")
     found = list(cluster_features(model))[cluster]
-    usable = np.flatnonzero((found.share > 0) & found.can_lead)
-    score = weight * np.log(found.share[usable]) + (1 - weight) * np.log(found.lift[usable])
-    top = usable[np.argsort(-score, kind="stable")[:n_features]][::-1]  # drawn from the bottom up
+    score = np.where(found.can_lead, relevance(found.share, found.lift, weight), -np.inf)
+    order = np.argsort(-score, kind="stable")[:n_features]
+    top = order[np.isfinite(score[order])][::-1]  # drawn from the bottom up
     names, overall = feature_names(model), found.share[top] / found.lift[top]
     ax = new_axes(ax, width=4.8, height=0.9 + 0.26 * len(top))
     at = np.arange(len(top))
     ax.barh(at, 100 * found.share[top], height=0.72, color=COLORS[0], label="this cluster")
-    ax.barh(at, 100 * overall, height=0.3, color="0.75", label="all rows")
+    ax.barh(at, 100 * overall, height=0.3, color="0.75", label=f"all {words_of(model).rows}")
     ax.set_yticks(at, [short_name(names[v]) for v in top])
     ax.set_xlabel("share of the counts (%)")
     ax.set_title(f"cluster {headings(model, 'cluster')[cluster]}", loc="left", fontsize="medium")
@@ -203,7 +216,12 @@ def relevance_bars(
 
 
 def label_composition(
-    labels: Sequence[object], clusters: ArrayLike, *, names: Sequence[str] | None = None, ax: Axes | None = None
+    labels: Sequence[object],
+    clusters: ArrayLike,
+    *,
+    names: Sequence[str] | None = None,
+    row_word: str = "row",
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw the known labels of the rows of each cluster as stacked bars.
 
@@ -217,6 +235,8 @@ def label_composition(
         Cluster of each row.
     names : sequence of str, optional
         Names of the clusters; by default their numbers.
+    row_word : str, default="row"
+        Word for a row, in the singular.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default those of a new figure.
 
@@ -256,14 +276,19 @@ def label_composition(
         left += share
     shown = [str(number) if names is None else short_name(names[number], LINE_LENGTH) for number in numbers.tolist()]
     ax.set_yticks(np.arange(len(numbers)), [f"{name} ({n:,.0f})" for name, n in zip(shown, total, strict=True)])
-    ax.set(xlim=(0, 100), ylim=(len(numbers) - 0.5, -0.5), xlabel="rows of the cluster (%)")
+    ax.set(xlim=(0, 100), ylim=(len(numbers) - 0.5, -0.5), xlabel=f"{plural(row_word)} of the cluster (%)")
     ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     tidy_bars(ax)
     return ax
 
 
 def certainty_strips(
-    probabilities: ArrayLike, clusters: ArrayLike, *, names: Sequence[str] | None = None, ax: Axes | None = None
+    probabilities: ArrayLike,
+    clusters: ArrayLike,
+    *,
+    names: Sequence[str] | None = None,
+    row_word: str = "row",
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw how certain the rows of each cluster are: a strip for each cluster, its rows sorted by probability.
 
@@ -275,6 +300,8 @@ def certainty_strips(
         Cluster of each row.
     names : sequence of str, optional
         Names of the clusters; by default their numbers.
+    row_word : str, default="row"
+        Word for a row, in the singular.
     ax : matplotlib.axes.Axes, optional
         Axes to draw on; by default those of a new figure.
 
@@ -310,14 +337,18 @@ def certainty_strips(
         height = np.append(own, own[-1])
         ax.fill_between(x, line + 0.42, line + 0.42 - 0.84 * height, step="post", color=COLORS[0], alpha=0.35)
         ax.plot(x, line + 0.42 - 0.84 * height, drawstyle="steps-post", color=COLORS[0], linewidth=1.2)
-        unsure = 100 * float((own >= BORDERLINE).mean())
+        unsure = 100 * float((own >= LIKELY).mean())
         if unsure < 100:
             ax.vlines(unsure, line - 0.42, line + 0.42, color=COLORS[1], linewidth=1.5)
     ax.set_yticks(
         np.arange(len(numbers)),
         [str(number) if names is None else short_name(names[number], LINE_LENGTH) for number in numbers.tolist()],
     )
-    ax.set(xlim=(0, 100), ylim=(len(numbers) - 0.5, -0.5), xlabel="rows of the cluster, most certain first (%)")
+    ax.set(
+        xlim=(0, 100),
+        ylim=(len(numbers) - 0.5, -0.5),
+        xlabel=f"{plural(row_word)} of the cluster, most certain first (%)",
+    )
     ax.set_title("probability of the cluster; borderline right of the mark", loc="left", fontsize="medium")
     tidy_bars(ax)
     return ax
@@ -391,3 +422,82 @@ def clustree(partitions: Sequence[ArrayLike], *, ax: Axes | None = None) -> Axes
     ax.grid(visible=False)
     ax.spines["bottom"].set_visible(False)
     return ax
+
+
+def clusters_over(
+    table: Any,
+    *,
+    kind: str = "cluster",
+    numbers: Sequence[int] | None = None,
+    connect: bool = True,
+    figure: Figure | None = None,
+) -> Figure:
+    """Draw how the shares of clusters or topics differ between periods or groups, with intervals.
+
+    Parameters
+    ----------
+    table : DataFrame or mapping of columns
+        From :meth:`mmpca.MMPCA.clusters_over`.
+    kind : {"cluster", "topic"}, default="cluster"
+        Whether to draw clusters or topics.
+    numbers : sequence of int, optional
+        Numbers of the clusters or topics to draw; all by default.
+    connect : bool, default=True
+        Whether to connect the groups by a line, as for periods; if False, draw points.
+    figure : matplotlib.figure.Figure, optional
+        Figure to draw on; by default a new one.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel for each cluster or topic, all with the same axes.
+
+    Raises
+    ------
+    ValueError
+        The table has no rows of this kind.
+
+    Examples
+    --------
+    >>> from mmpca import MMPCA, plots
+    >>> from mmpca.simulate import paper_design
+    >>> data = paper_design(n_samples=60, random_state=0)
+    >>> model = MMPCA(6, 4, n_init=1, random_state=0).fit(data.X)
+    >>> figure = plots.clusters_over(model.clusters_over([2022, 2023, 2024] * 20))
+    >>> len(figure.axes)
+    6
+    """
+    columns = {name: list(table[name]) for name in ("kind", "number", "name", "group", "share", "lower", "upper")}
+    lines = [at for at, own in enumerate(columns["kind"]) if own == kind]
+    groups = list(dict.fromkeys(columns["group"][at] for at in lines))
+    shown = sorted({columns["number"][at] for at in lines}) if numbers is None else list(numbers)
+    if not lines or not shown:
+        raise ValueError(f"The table has no rows of kind {kind!r}. For topics, pass X to clusters_over.")
+    n_across = min(len(shown), 3)
+    n_down = -(-len(shown) // n_across)
+    figure = new_figure(figure, width=1.0 + 2.4 * n_across, height=0.9 + 1.5 * n_down)
+    panels = figure.subplots(n_down, n_across, sharex=True, sharey=True, squeeze=False)
+    place = {group: at for at, group in enumerate(groups)}
+    for ax, number in zip(panels.flat, shown, strict=False):
+        own = [at for at in lines if columns["number"][at] == number]
+        x = [place[columns["group"][at]] for at in own]
+        share, lower, upper = (
+            100 * np.array([columns[name][at] for at in own]) for name in ("share", "lower", "upper")
+        )
+        if connect:
+            ax.fill_between(x, lower, upper, color=COLORS[0], alpha=0.25, linewidth=0)
+            ax.plot(x, share, color=COLORS[0], marker="o", markersize=3)
+        else:
+            ax.errorbar(x, share, np.stack([share - lower, upper - share]), fmt="o", markersize=4, color=COLORS[0])
+        name = str(columns["name"][own[0]]) if own else ""
+        ax.set_title(short_name(f"{number}: {name}" if name else str(number)), loc="left", fontsize="medium")
+        tidy(ax)
+    for ax in panels.flat[len(shown) :]:
+        ax.set_axis_off()
+    step = -(-len(groups) // 6)  # names of periods must not overlap
+    for ax in panels.flat[: len(shown)]:
+        ax.set_xticks(np.arange(0, len(groups), step), [short_name(group, 12) for group in groups[::step]])
+        ax.tick_params(axis="x", labelrotation=45, labelbottom=True)
+        ax.set_ylim(bottom=0)
+    figure.supylabel("rows of the group (%)" if kind == "cluster" else "counts of the group (%)", fontsize="medium")
+    return figure

@@ -12,7 +12,18 @@ from scipy.special import entr
 
 from mmpca.model import results
 from mmpca.model.dispersion import Shown, in_counts
-from mmpca.plots.style import COLORS, MARKERS, heat_map, new_axes, new_figure, short_name, tidy, tidy_bars
+from mmpca.plots.style import (
+    COLORS,
+    draw_clusters,
+    draw_names,
+    heat_map,
+    new_axes,
+    new_figure,
+    percent_texts,
+    short_name,
+    tidy,
+    tidy_bars,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +31,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-MAX_NUMBERED_CELLS = 200  # in a larger heat map, numbers would be too small to read
 HEADING_LENGTH = 36  # characters, for three words
 MAX_COLUMNS = 4  # topics side by side
 RANKING_LABELS = {
@@ -63,7 +73,7 @@ def cluster_topics(model: Any, *, ax: Axes | None = None) -> Axes:
     longest = [max(map(len, group)) for group in names]
     size = (1.8 + 0.06 * longest[0] + 0.55 * n_topics, 1.1 + 0.05 * longest[1] + 0.32 * n_clusters)
     ax = new_axes(ax, *size)
-    texts = [[f"{100 * share:.0f}" for share in row] for row in shares] if shares.size <= MAX_NUMBERED_CELLS else ()
+    texts = percent_texts(shares)
     heat_map(ax, shares, names[0], names[1], texts)
     if longest[1] > 3:
         ax.tick_params(axis="x", labelrotation=45)
@@ -97,7 +107,7 @@ def cluster_sizes(model: Any, *, ax: Axes | None = None) -> Axes:
     >>> len(plots.cluster_sizes(model).patches)
     2
     """
-    sizes = np.bincount(model.labels_, minlength=len(model.weights_))
+    sizes = model.cluster_sizes
     names = _headings(model, "cluster")
     ax = new_axes(ax, width=3.0 + 0.07 * max(map(len, names)), height=0.8 + 0.24 * len(sizes))
     bars = ax.barh(np.arange(len(sizes)), sizes, color=COLORS[0])
@@ -105,7 +115,7 @@ def cluster_sizes(model: Any, *, ax: Axes | None = None) -> Axes:
     ax.margins(x=0.15)
     ax.set_yticks(np.arange(len(sizes)), names)
     ax.invert_yaxis()
-    ax.set_xlabel("rows")
+    ax.set_xlabel(results.words_of(model).rows)
     ax.set_ylabel("cluster")
     tidy_bars(ax)
     return ax
@@ -180,14 +190,14 @@ def distinctive_features(model: Any, *, n_features: int = 8, figure: Figure | No
     >>> [ax.get_title(loc="left") for ax in plots.distinctive_features(model.rename({1: "rugby"})).axes]
     ['cluster 0\n2 rows', 'cluster 1: rugby\n2 rows']
     """
-    sizes = np.bincount(model.labels_, minlength=len(model.weights_)).tolist()
+    words, sizes = results.words_of(model), model.cluster_sizes.tolist()
     figure, axes = _panels(figure, len(sizes), n_features)
     for ax, own, title, size in zip(
         axes, results.cluster_features(model), _titles(model, "cluster"), sizes, strict=True
     ):
         top = own.leading(n_features)
         _draw_bars(ax, model, top, 100 * own.share[top])
-        ax.set_title(f"{title}\n{size:,} row{'s' * (size != 1)}", loc="left", fontsize="medium")
+        ax.set_title(f"{title}\n{size:,} {words.row if size == 1 else words.rows}", loc="left", fontsize="medium")
     _label_panels(axes, RANKING_LABELS["distinctive"])
     return figure
 
@@ -328,10 +338,8 @@ def _label_panels(axes: list[Axes], label: str) -> None:
 def _draw_bars(ax: Axes, model: Any, features: list[int], widths: Array) -> None:
     """Draw a bar for each feature, the first on top."""
     ax.barh(np.arange(len(features)), widths, color=COLORS[0])
-    names = getattr(model, "feature_names_in_", None)
-    ax.set_yticks(
-        np.arange(len(features)), [short_name(f"feature {v}" if names is None else names[v]) for v in features]
-    )
+    names = results.feature_names(model)
+    ax.set_yticks(np.arange(len(features)), [short_name(names[v]) for v in features])
     ax.invert_yaxis()
     tidy_bars(ax)
 
@@ -404,7 +412,7 @@ def topic_space(model: Any, X: Any, *, clusters: ArrayLike | None = None, ax: Ax
     if n_rows > MAX_ROWS:
         chosen = np.linspace(0, n_rows - 1, MAX_ROWS).round().astype(int)
         shares, groups = shares[chosen], groups[chosen]
-        ax.set_title(f"{MAX_ROWS:,} of {n_rows:,} rows", loc="left", fontsize="medium")
+        ax.set_title(f"{MAX_ROWS:,} of {n_rows:,} {results.words_of(model).rows}", loc="left", fontsize="medium")
     draw = {1: _draw_strips, 2: _draw_strips, 3: _draw_simplex}.get(n_topics, _draw_plane)
     draw(ax, shares, groups)
     return ax
@@ -412,16 +420,8 @@ def topic_space(model: Any, X: Any, *, clusters: ArrayLike | None = None, ax: Ax
 
 def _draw_points(ax: Axes, positions: Array, groups: NDArray[np.int64]) -> None:
     """Draw rows and the numbers of their clusters; positions: (n, 2)."""
-    size = 14 if len(positions) <= 1000 else 5
-    for q in np.unique(groups):
-        own = positions[groups == q]
-        # Eight colors, then the same ones with another marker.
-        color, marker = COLORS[q % len(COLORS)], MARKERS[q // len(COLORS) % len(MARKERS)]
-        ax.scatter(own[:, 0], own[:, 1], s=size, alpha=0.75, linewidths=0, color=color, marker=marker)
-    for q in np.unique(groups):
-        center = np.median(positions[groups == q], axis=0)
-        frame = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "0.4", "linewidth": 0.8}
-        ax.text(center[0], center[1], str(q), ha="center", va="center", fontsize="small", bbox=frame, zorder=4)
+    draw_clusters(ax, positions, groups)
+    draw_names(ax, positions, groups)
 
 
 def _draw_simplex(ax: Axes, shares: Array, groups: NDArray[np.int64]) -> None:

@@ -1,4 +1,4 @@
-"""A map of the rows: rows with similar topic proportions lie close together."""
+"""Maps of the rows: by topic proportions, and by principal coordinates of the counts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from mmpca.plots.style import COLORS, MARKERS, new_axes, short_name
+from mmpca.counts import as_counts
+from mmpca.io import CountTable
+from mmpca.model.results import words_of
+from mmpca.plots.style import draw_clusters, draw_names, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -157,23 +160,106 @@ def row_map(
         chosen = np.linspace(0, n_rows - 1, MAX_DRAWN).round().astype(int)
         shares, groups = shares[chosen], groups[chosen]
         values = None if values is None else values[chosen]
-        ax.set_title(f"{MAX_DRAWN:,} of {n_rows:,} rows", loc="left", fontsize="medium")
+        ax.set_title(f"{MAX_DRAWN:,} of {n_rows:,} {words_of(model).rows}", loc="left", fontsize="medium")
     positions = row_layout(shares, groups)
-    size = 16 if len(positions) <= 1000 else 5
-    if values is None:
-        for q in np.unique(groups):
-            own = positions[groups == q]
-            # Eight colors, then the same ones with another marker.
-            color, marker = COLORS[q % len(COLORS)], MARKERS[q // len(COLORS) % len(MARKERS)]
-            ax.scatter(own[:, 0], own[:, 1], s=size, alpha=0.75, linewidths=0, color=color, marker=marker)
-    else:
-        points = ax.scatter(positions[:, 0], positions[:, 1], c=values, s=size, linewidths=0, cmap="viridis")
-        ax.figure.colorbar(points, ax=ax, shrink=0.8)
-    frame = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "0.4", "linewidth": 0.8, "alpha": 0.85}
-    for q in np.unique(groups):
-        x, y = np.median(positions[groups == q], axis=0)
-        name = str(q) if names is None else short_name(names[q])
-        ax.text(x, y, name, ha="center", va="center", fontsize="small", bbox=frame, zorder=4)
+    draw_clusters(ax, positions, groups, values)
+    draw_names(ax, positions, groups, names)
     ax.set(xticks=[], yticks=[], aspect="equal")
+    ax.spines[:].set_color("0.85")
+    return ax
+
+
+def principal_coordinates(X: Any, metric: str = "braycurtis") -> tuple[Array, Array]:
+    """Return the first two principal coordinates of rows, (N, 2), and the shares of the variation that they show, (2,).
+
+    Classical scaling of Bray-Curtis dissimilarities between relative abundances, or of Aitchison distances: Euclidean
+    distances after a centered log-ratio transform, with 0.5 added to every count. The shares are of the positive
+    eigenvalues. Relative abundances make rows of different totals comparable.
+
+    Examples
+    --------
+    >>> positions, shares = principal_coordinates([[9, 1, 0], [8, 2, 0], [0, 1, 9], [0, 2, 8]])
+    >>> bool(shares[0] > 0.9), bool(abs(positions[0, 0] - positions[2, 0]) > 0.5)
+    (True, True)
+    """
+    from scipy.spatial.distance import pdist, squareform
+
+    counts = as_counts(X).to_csr().toarray().astype(np.float64)  # (N, V)
+    if metric == "braycurtis":
+        distances = pdist(counts / counts.sum(axis=1, keepdims=True), "braycurtis")
+    elif metric == "aitchison":
+        logs = np.log(counts + 0.5)
+        distances = pdist(logs - logs.mean(axis=1, keepdims=True))
+    else:
+        raise ValueError(f"metric must be 'braycurtis' or 'aitchison', but it is {metric!r}.")
+    squares = squareform(distances) ** 2
+    centered = -0.5 * (squares - squares.mean(axis=0) - squares.mean(axis=1, keepdims=True) + squares.mean())
+    with threadpool_limits(1):  # the same figure on any number of threads
+        values, vectors = np.linalg.eigh(centered)
+    positions, shares = np.zeros((len(counts), 2)), np.zeros(2)
+    for at, (value, axis) in enumerate(zip(values[::-1][:2], vectors.T[::-1][:2], strict=True)):
+        if value > 0:
+            positions[:, at] = axis * np.sign(axis[np.abs(axis).argmax()]) * np.sqrt(value)
+            shares[at] = value / values[values > 0].sum()
+    return positions, shares
+
+
+def ordination(
+    X: Any,
+    clusters: ArrayLike,
+    *,
+    metric: str = "braycurtis",
+    names: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the rows by principal coordinates (PCoA), which do not depend on topics, colored by cluster.
+
+    Next to :func:`topic_space`, it shows whether the dissimilarities that ecologists use also separate the clusters.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix or CountTable of shape (n_samples, n_features)
+        Counts. If there are more than 2,000 rows, an evenly spaced subset is drawn and the title says so.
+    clusters : array of int, shape (n_samples,)
+        Cluster of each row, such as `labels_` of a model.
+    metric : {"braycurtis", "aitchison"}, default="braycurtis"
+        Bray-Curtis dissimilarity of relative abundances, or Aitchison distance: Euclidean after a centered log-ratio
+        transform, with 0.5 added to every count.
+    names : sequence of str, length n_clusters, optional
+        Names of the clusters; by default their numbers.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; by default those of a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes; their labels say how much of the variation each of them shows.
+
+    Examples
+    --------
+    >>> from mmpca import MMPCA, plots
+    >>> from mmpca.simulate import paper_design
+    >>> data = paper_design(n_samples=60, random_state=0)
+    >>> model = MMPCA(6, 4, n_init=1, random_state=0).fit(data.X)
+    >>> ax = plots.ordination(data.X, model.labels_, metric="aitchison")
+    >>> len(ax.collections)
+    6
+    """
+    rows = as_counts(X.X if isinstance(X, CountTable) else X)
+    groups = np.asarray(clusters, dtype=np.int64)
+    if len(groups) != rows.n_rows:
+        raise ValueError(f"clusters must have {rows.n_rows} entries, but it has {len(groups)}.")
+    ax = new_axes(ax, width=6.4, height=5.4)
+    if rows.n_rows > N_LANDMARKS:
+        chosen = np.linspace(0, rows.n_rows - 1, N_LANDMARKS).round().astype(int)
+        ax.set_title(f"{N_LANDMARKS:,} of {rows.n_rows:,} rows", loc="left", fontsize="medium")
+        rows, groups = rows.take(chosen), groups[chosen]
+    positions, shares = principal_coordinates(rows.to_csr(), metric)
+    draw_clusters(ax, positions, groups, None)
+    draw_names(ax, positions, groups, names)
+    title = {"braycurtis": "Bray-Curtis", "aitchison": "Aitchison"}[metric]
+    ax.set_xlabel(f"PCoA 1, {title} ({shares[0]:.0%})")
+    ax.set_ylabel(f"PCoA 2 ({shares[1]:.0%})")
+    ax.set(xticks=[], yticks=[])
     ax.spines[:].set_color("0.85")
     return ax

@@ -22,6 +22,7 @@ SEQUENTIAL = "Blues"  # from white to dark in a single hue, so lightness alone c
 EMPHASIS = "#D55E00"
 DARK = 0.68  # position in the sequential color map above which white text is easier to read than black
 NAME_LENGTH = 24
+MAX_NUMBERED_CELLS = 200  # in a larger heat map, numbers would be too small to read
 
 
 def new_axes(ax: Axes | None, width: float = 5.0, height: float = 3.6) -> Axes:
@@ -89,6 +90,38 @@ def heat_map(
             if text:
                 color = "white" if shades[y, x] > DARK else "black"
                 ax.text(x, y, text, ha="center", va="center", color=color, fontsize="small")
+
+
+def percent_texts(shares: NDArray[np.float64]) -> list[list[str]]:
+    """Return shares in percent as the texts of a heat map, or none if there are too many cells to read them."""
+    return [[f"{100 * share:.0f}" for share in row] for row in shares] if shares.size <= MAX_NUMBERED_CELLS else []
+
+
+def draw_clusters(
+    ax: Axes, positions: NDArray[np.float64], groups: NDArray[np.int64], values: NDArray[np.float64] | None = None
+) -> None:
+    """Draw rows as points, colored by cluster, or by values with a color bar; positions: (n, 2)."""
+    size = 14 if len(positions) <= 1000 else 5
+    if values is not None:
+        points = ax.scatter(positions[:, 0], positions[:, 1], c=values, s=size, linewidths=0, cmap="viridis")
+        ax.figure.colorbar(points, ax=ax, shrink=0.8)
+        return
+    for q in np.unique(groups):
+        own = positions[groups == q]
+        # Eight colors, then the same ones with another marker.
+        color, marker = COLORS[q % len(COLORS)], MARKERS[q // len(COLORS) % len(MARKERS)]
+        ax.scatter(own[:, 0], own[:, 1], s=size, alpha=0.75, linewidths=0, color=color, marker=marker)
+
+
+def draw_names(
+    ax: Axes, positions: NDArray[np.float64], groups: NDArray[np.int64], names: Sequence[object] | None = None
+) -> None:
+    """Write the names of clusters, by default their numbers, at the medians of their rows; positions: (n, 2)."""
+    frame = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "0.4", "linewidth": 0.8, "alpha": 0.85}
+    for q in np.unique(groups):
+        x, y = np.median(positions[groups == q], axis=0)
+        name = str(q) if names is None else short_name(names[q])
+        ax.text(x, y, name, ha="center", va="center", fontsize="small", bbox=frame, zorder=4)
 
 
 def short_name(name: object, length: int = NAME_LENGTH) -> str:

@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
 from mmpca.counts import as_counts
 from mmpca.evaluation import Summary, summarize
 from mmpca.model import MMPCA
 from mmpca.model.dispersion import LARGE_INDEX, advice_on, in_counts
+from mmpca.model.explanation import CLEAR, LIKELY, VERDICTS
 from mmpca.model.inspection import inspect_counts
-from mmpca.model.results import cluster_features, topic_features
+from mmpca.model.results import Words, cluster_features, relevance, topic_features
 from mmpca.plots.selection import shortfall
-from mmpca.report.context import VERDICTS, Context, Margins, representative_rows, script_rows
-from mmpca.report.formatting import clean, count, decimals, number, percent
+from mmpca.report.charts import (
+    NumberCurves,
+    Splits,
+    Strip,
+    bound_curve,
+    certainty_strip,
+    compare_numbers,
+    draw_splits,
+    marker_dots,
+    merge_tree,
+)
+from mmpca.report.context import (
+    FEATURE_NAME_LENGTH,
+    TEXT_SIZE,
+    Context,
+    Margins,
+    packed,
+    representative_rows,
+    script_rows,
+)
+from mmpca.report.formatting import clean, count, decimals, isolated, number, percent
 from mmpca.selection import MMPCASearch
 from mmpca.selection.criteria import reason
 
@@ -38,8 +59,9 @@ Check = tuple[str, str]  # "fine", "care" or "note", and a sentence
 EQUAL_BOUNDS = 1.0  # nats within which two starts count as equally good
 MIN_DIVERSITY = 0.5
 AGREEMENT = ((0.9, "very well"), (0.6, "well"), (0.2, "partly"))  # smallest adjusted Rand index, and adverb
-MAX_EPOCHS = 200  # in the table below the curve
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 220, 112, 12, 12, 36  # size and margins of the curve, in SVG units
+STABILITY = ((0.75, "stable"), (0.5, "doubtful"))  # smallest similarity in refits, and verdict (Hennig, 2007)
+DISSOLVED = "dissolved"
+MAX_ALSO = 40  # clusters up to which the page shows which other clusters their rows could belong to
 
 PACKAGES = ("mmpca", "numpy", "scipy", "scikit-learn", "numba")
 PAPER = (
@@ -55,7 +77,14 @@ _CONVERGED = {
 
 
 def report_contents(
-    context: Context, margins: Margins | None, search: Any, title: str | None, *, served: bool = False
+    context: Context,
+    margins: Margins | None,
+    search: Any,
+    title: str | None,
+    *,
+    served: bool = False,
+    edits: bool = False,
+    text_size: int = TEXT_SIZE,
 ) -> dict[str, Any]:
     """Return the variables of the report template; a served page leaves searching to the server."""
     model = context.model
@@ -63,38 +92,73 @@ def report_contents(
     has_quality = context.X is not None and context.is_fitted_data and model.n_features_in_ > 1
     quality = summarize(model, context.X) if has_quality else None
     rows = [] if margins is None else representative_rows(context, margins)
-    choice, labels = describe_choice(search), label_table(context)
+    history = getattr(model, "search_", None)
+    choice = describe_choice(history if search is None else search, model)
+    if choice is not None:
+        choice = choice._replace(reason=in_reader_words(choice.reason, context.words))
+    labels, tree = label_table(context), merge_tree(model)
     clusters = cluster_cards(context, margins, quality)
-    on_page = {row.number for row in rows}
+    topics = topic_cards(context, quality)
+    script, words = (
+        script_rows(context, margins, {row.number for row in rows}, None if served else text_size),
+        script_words(context),
+    )
+    features = sorted({*words.pop("features"), *np.unique(script.get("features", [])).tolist()})
+    place = {int(v): at for at, v in enumerate(features)}
+    words["own"] = [[place[v] for v in own] for own in words["own"]]
+    if "features" in script:
+        script["features"] = packed([place[int(v)] for v in script["features"]], "u4" if len(place) > 65535 else "u2")
     return {
-        "title": heading(title),
+        "title": heading(title, context.words),
         "served": served,
+        "noun": context.words,
         "model": model,
+        "history": history,
         "summary": summary_sentences(context, margins, choice, labels),
-        "checks": fit_checks(model, quality),
+        "checks": fit_checks(model, quality, context.words),
         "counts": describe_counts(context),
         "clusters": clusters,
-        "topics": topic_cards(context, quality),
+        "topics": topics,
         "rows": rows,
+        "has_margins": margins is not None,
         "n_rows": context.n_rows,
         "labels": labels,
-        "curve": bound_curve(model),
+        "curve": bound_curve(model.bound_history_ if history is None else history["bounds"]),
         "choice": choice,
         **provenance(model),
         "own_topics": has_own_topics(clusters),
+        "tree": tree,
+        "dots": marker_dots(context, tree.order),
+        "also": also_table(margins, clusters),
+        "thresholds": (CLEAR, LIKELY),
         "data": {
-            "rows": script_rows(context, margins, on_page),
-            "onPage": sorted(on_page),
+            "rows": script,
+            "served": served,
+            "edits": edits,
+            "noun": {name: getattr(context.words, name) for name in ("row", "rows", "feature", "features")},
             "topics": {cluster.number: cluster.topics for cluster in clusters},
             "names": [cluster.name for cluster in clusters],
-            "words": script_words(context),
+            "features": [clean(context.feature_name(v), FEATURE_NAME_LENGTH) for v in features],
+            "words": words,
         },
     }
 
 
-def heading(title: str | None) -> str:
+def heading(title: str | None, words: Words) -> str:
     """Return the heading of the page."""
-    return "Clusters of count data" if title is None else clean(title)
+    return f"Clusters of {words.rows}" if title is None else clean(title)
+
+
+def in_reader_words(text: str, words: Words) -> str:
+    """Return a sentence about rows and features in the words of the reader.
+
+    Examples
+    --------
+    >>> in_reader_words("held-out features of all rows", Words("site", "species"))
+    'held-out species of all sites'
+    """
+    nouns = {"row": words.row, "rows": words.rows, "feature": words.feature, "features": words.features}
+    return re.sub(r"\b(row|feature)s?\b", lambda found: nouns[found[0]], text)
 
 
 # --- clusters, topics and labels --------------------------------------------------------------------------------
@@ -119,6 +183,10 @@ class ClusterCard(NamedTuple):
     verdicts: dict[str, float] | None  # share of its rows with each verdict
     labels: list[tuple[str, float]]  # most frequent known labels of its rows, with their share
     certainty: float | None  # mean probability of its rows
+    stability: float | None  # similarity to its match in refits
+    stability_verdict: str
+    strip: Strip | None
+    also: list[tuple[int, float]]  # other clusters that its rows could belong to, with their mean probability
     shares: list[float]  # of each topic
     topics: list[int]  # that it uses, largest share first
     features: list[FeatureShare]
@@ -150,8 +218,9 @@ def cluster_cards(context: Context, margins: Margins | None, quality: Summary | 
     sizes = np.bincount(context.clusters, minlength=len(model.weights_))
     used, known = used_topics(model), leading_labels(context)
     verdicts = None if margins is None else np.array(margins.verdict)
+    refits = getattr(model, "cluster_stability_", np.full(len(sizes), np.nan)) if context.is_fitted_data else None
     leading = [
-        _features(context, found.leading(N_FEATURES), profile, overall)
+        _features(context, _relevant(found, profile, overall), profile, overall)
         for found, profile in zip(cluster_features(model), shown.profiles, strict=True)
     ]
     return [
@@ -166,6 +235,10 @@ def cluster_cards(context: Context, margins: Margins | None, quality: Summary | 
             else {name: float(np.mean(verdicts[context.clusters == q] == name)) for name in VERDICTS},
             labels=known[q],
             certainty=None if quality is None else float(quality.certainty[q]),
+            stability=None if refits is None or np.isnan(refits[q]) else float(refits[q]),
+            stability_verdict="" if refits is None else judge_stability(float(refits[q])),
+            strip=None if margins is None else certainty_strip(margins, np.flatnonzero(context.clusters == q)),
+            also=[] if margins is None or not sizes[q] else _also(margins.also[q], q),
             shares=shown.cluster_topics[q].tolist(),
             topics=used[q],
             features=features,
@@ -174,18 +247,58 @@ def cluster_cards(context: Context, margins: Margins | None, quality: Summary | 
     ]
 
 
+def _relevant(found: Any, profile: Array, overall: Array) -> list[int]:
+    """Return the features that the slider of the page lists first: the most relevant ones."""
+    score = np.where(found.can_lead & (overall > 0), relevance(profile, _lift(profile, overall)), -np.inf)
+    top = np.argsort(-score, kind="stable")[:N_FEATURES]
+    listed: list[int] = top[np.isfinite(score[top])].tolist()
+    return listed or found.leading(N_FEATURES)
+
+
+def _also(probabilities: Array, own: int) -> list[tuple[int, float]]:
+    """Return the most probable other clusters; those with less than half a percent are left out."""
+    order = np.argsort(-probabilities, kind="stable")
+    return [(int(q), float(probabilities[q])) for q in order if q != own and probabilities[q] >= 0.005][:3]
+
+
+def judge_stability(similarity: float) -> str:
+    """Return the verdict on a cluster whose match in refits has this Jaccard similarity; nothing for NaN.
+
+    Examples
+    --------
+    >>> [judge_stability(value) for value in (0.9, 0.6, 0.2, float("nan"))]
+    ['stable', 'doubtful', 'dissolved', '']
+    """
+    if np.isnan(similarity):
+        return ""
+    return next((verdict for least, verdict in STABILITY if similarity >= least), DISSOLVED)
+
+
+def also_table(margins: Margins | None, clusters: list[ClusterCard]) -> list[tuple[ClusterCard, list[float]]] | None:
+    """Return the probability of each cluster among the rows of each cluster; None without data or with too many."""
+    if margins is None or not 1 < len(clusters) <= MAX_ALSO:
+        return None
+    return [(cluster, line) for cluster, line in zip(clusters, margins.also.tolist(), strict=True)]
+
+
 def leading_labels(context: Context) -> list[list[tuple[str, float]]]:
     """Return the most frequent known labels of each cluster with the share of its rows, largest first."""
-    n_clusters = len(context.model.weights_)
     if context.labels is None:
-        return [[] for _ in range(n_clusters)]
+        return [[] for _ in context.model.weights_]
+    names, table, _ = _count_labels(context)
+    top = np.argsort(-table, axis=0, kind="stable")[:N_LABELS]  # (labels, Q)
+    return [
+        [(clean(names[c]), float(counts[c] / counts.sum())) for c in leading if counts[c]]
+        for counts, leading in zip(table.T, top.T.tolist(), strict=True)
+    ]
+
+
+def _count_labels(context: Context) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[np.intp]]:
+    """Return the known labels, the number of rows of each in each cluster, and the code of each row's label."""
     names, codes = np.unique(np.array(context.labels, dtype=object), return_inverse=True)
-    found = []
-    for q in range(n_clusters):
-        counts = np.bincount(codes[context.clusters == q], minlength=len(names))
-        top = np.argsort(-counts, kind="stable")[:N_LABELS]
-        found.append([(clean(names[c]), float(counts[c] / counts.sum())) for c in top.tolist() if counts[c]])
-    return found
+    table = np.zeros((len(names), len(context.model.weights_)), dtype=np.intp)
+    np.add.at(table, (codes, context.clusters), 1)
+    return names, table, codes
 
 
 def has_own_topics(clusters: list[ClusterCard]) -> bool:
@@ -199,36 +312,32 @@ def has_own_topics(clusters: list[ClusterCard]) -> bool:
 def script_words(context: Context) -> dict[str, Any]:
     """Return the features that some ranking of a cluster puts first, with their shares, for the script of the page.
 
-    The relevance of a feature to a cluster is a weighted mean of the logarithms of its share and of its lift (Sievert
-    and Shirley 2014). Features of a single row are left out: lift alone would put them first. Shares are in millionths.
+    Features of a single row are left out: lift alone would put them first. Shares are in millionths.
     """
     shown = in_counts(context.model)
     profiles, overall = shown.profiles, shown.overall  # (Q, V), (V,)
     usable = overall > 0
     if context.X is not None:
         usable &= np.bincount(context.X.indices, minlength=len(overall)) > 1
-    log_shares = np.log(np.maximum(profiles, 1e-300))
-    log_lifts = log_shares - np.log(np.maximum(overall, 1e-300))
     n_each = max(1, min(N_WORDS, MAX_WORDS // len(profiles)))
     own: list[list[int]] = []
     for q in range(len(profiles)):
         ranked: set[int] = set()
         for weight in (0.0, 0.3, 0.6, 1.0):
-            score = np.where(usable, weight * log_shares[q] + (1 - weight) * log_lifts[q], -np.inf)
+            score = np.where(usable, relevance(profiles[q], _lift(profiles[q], overall), weight), -np.inf)
             top = np.argsort(-score, kind="stable")[:n_each]
-            ranked |= set(top[np.isfinite(score[top]) & (profiles[q, top] > 0)].tolist())
+            ranked |= set(top[np.isfinite(score[top])].tolist())
         own.append(sorted(ranked))
-    features = sorted(set().union(*own))
-    place = {v: number for number, v in enumerate(features)}
-    millionths = np.round(1e6 * profiles[:, features], 2)
+    is_compared = len(profiles) <= MAX_COMPARED
+    millionths = 1e6 * profiles
     return {
-        "name": [clean(context.feature_name(v)) for v in features],
-        "overall": np.round(1e6 * overall[features], 2).tolist(),
-        "own": [[place[v] for v in ranked] for ranked in own],
+        "features": set().union(*own),
+        "own": own,
+        "overall": [packed(1e6 * overall[ranked], "f4") for ranked in own],
         # Shares in the other clusters as well, unless there are too many.
         "share": [
-            row.tolist() if len(profiles) <= MAX_COMPARED else row[[place[v] for v in own[q]]].tolist()
-            for q, row in enumerate(millionths)
+            [packed(row[ranked], "f4") for row in (millionths if is_compared else millionths[[q]])]
+            for q, ranked in enumerate(own)
         ],
     }
 
@@ -264,9 +373,7 @@ def label_table(context: Context) -> LabelTable | None:
     """Return the table of known labels and clusters, largest labels first; None without labels."""
     if context.labels is None:
         return None
-    names, codes = np.unique(np.array(context.labels, dtype=object), return_inverse=True)
-    table = np.zeros((len(names), len(context.model.weights_)), dtype=int)
-    np.add.at(table, (codes, context.clusters), 1)
+    names, table, codes = _count_labels(context)
     totals = table.sum(axis=1)
     order = np.argsort(-totals, kind="stable")[:MAX_LABELS]
     lines = [(clean(names[c]), int(totals[c]), table[c].tolist()) for c in order]
@@ -292,22 +399,16 @@ def summary_sentences(
     context: Context, margins: Margins | None, choice: GridSummary | None, labels: LabelTable | None
 ) -> list[str]:
     """Return a short summary of the results."""
-    model = context.model
+    model, noun = context.model, context.words
     sentences = [
-        f"{count(context.n_rows, 'row')} with counts of {count(model.n_features_in_, 'feature')} are grouped into "
+        f"{count(context.n_rows, noun.row)} with counts of {count(model.n_features_in_, noun.feature)} "
+        f"{'is' if context.n_rows == 1 else 'are'} grouped into "
         f"{count(len(model.weights_), 'cluster')} that share {count(len(model.components_), 'topic')}.",
         _sizes(context),
     ]
     if margins is not None:
-        shares = {verdict: margins.verdict.count(verdict) / context.n_rows for verdict in VERDICTS}
-        if shares["clear"] == 1:
-            sentences.append("All rows clearly belong to their cluster.")
-        else:
-            clear, likely, borderline = (percent(share) for share in shares.values())
-            sentences.append(
-                f"{clear} of the rows clearly belong to their cluster, {likely} probably do, and {borderline} are "
-                "borderline cases."
-            )
+        sentences.append(_certainty(margins, noun))
+        sentences += _unstable(context)
     if choice is not None:
         sentences.append(f"A search over several numbers of clusters and topics favored {choice.reason}")
         if choice.best != (len(model.weights_), len(model.components_)):
@@ -319,24 +420,64 @@ def summary_sentences(
             "where 1 is perfect agreement and 0 is chance)."
         )
     if not context.is_fitted_data:
-        sentences.append("The rows on this page are not those that were fitted; their clusters are predictions.")
+        sentences.append(
+            f"The {noun.rows} on this page are not those that were fitted; their clusters are predictions."
+        )
     return sentences
 
 
-def fit_checks(model: MMPCA, quality: Summary | None) -> list[Check]:
+def _certainty(margins: Margins, noun: Words) -> str:
+    """Return how many rows belong to their cluster clearly, probably or hardly; only what occurs is mentioned."""
+    numbers = {verdict: margins.verdict.count(verdict) for verdict in VERDICTS}
+    n_rows = len(margins.verdict)
+    if numbers["clear"] == n_rows:
+        return f"All {noun.rows} clearly belong to their cluster."
+    phrases = {
+        "clear": "clearly belong to their cluster",
+        "likely": "probably do",
+        "borderline": "are borderline cases",
+    }
+    if not numbers["clear"]:
+        phrases["likely"] = "probably belong to their cluster"
+    found = [(percent(number / n_rows), phrases[verdict]) for verdict, number in numbers.items() if number]
+    (share, phrase), *others = found
+    whole = [f"{share} of the {noun.rows} {phrase}", *(" ".join(part) for part in others)]
+    return f"{whole[0]}." if len(whole) == 1 else f"{', '.join(whole[:-1])}{',' * (len(whole) > 2)} and {whole[-1]}."
+
+
+def _unstable(context: Context) -> list[str]:
+    """Return a sentence about what refits say, if the model keeps them."""
+    found = getattr(context.model, "cluster_stability_", None)
+    if found is None or not context.is_fitted_data:
+        return []
+    verdicts = [judge_stability(float(value)) for value in found]
+    weak = [q for q, verdict in enumerate(verdicts) if verdict in ("doubtful", DISSOLVED)]
+    if not weak:
+        return [f"Fits to random subsets of the {context.words.rows} find all clusters again."]
+    listed = ", ".join(f"cluster {q} ({isolated(context.cluster_names[q])}, {verdicts[q]})" for q in weak)
+    them = "it" if len(weak) == 1 else "them"
+    return [f"Do not rely on {listed}: fits to subsets of the {context.words.rows} do not find {them} again."]
+
+
+def fit_checks(model: MMPCA, quality: Summary | None, noun: Words) -> list[Check]:
     """Return the results of the checks of the fit."""
     checks = [_check_convergence(model), _check_starts(model), _check_dispersion(model)]
-    return checks if quality is None else [*checks, _check_diversity(quality)]
+    return checks if quality is None else [*checks, _check_diversity(quality, noun)]
 
 
 def _sizes(context: Context) -> str:
+    row = context.words.row
     sizes = np.bincount(context.clusters, minlength=len(context.model.weights_))
     largest, smallest = int(sizes.argmax()), int(sizes.argmin())
     if sizes[largest] == sizes[smallest]:
-        return "All clusters have the same number of rows." if len(sizes) > 1 else "There is only one cluster."
+        return (
+            f"All clusters have the same number of {context.words.rows}."
+            if len(sizes) > 1
+            else "There is only one cluster."
+        )
     return (
-        f"The largest is cluster {largest} with {count(int(sizes[largest]), 'row')}; the smallest is cluster "
-        f"{smallest} with {count(int(sizes[smallest]), 'row')}."
+        f"The largest is cluster {largest} with {count(int(sizes[largest]), row)}; the smallest is cluster "
+        f"{smallest} with {count(int(sizes[smallest]), row)}."
     )
 
 
@@ -360,7 +501,7 @@ def _check_starts(model: MMPCA) -> Check:
         others = "The other start" if len(bounds) == 2 else f"None of the other {len(bounds) - 1} starts"
         verb = "did not reach" if len(bounds) == 2 else "reached"
         return "care", f"{others} {verb} the bound of the best one. More starts may find better clusters."
-    return "fine", f"{n_equal} of {len(bounds)} starts reached the best bound (to within {EQUAL_BOUNDS:g} nat)."
+    return "fine", f"{n_equal} of {len(bounds)} starts reached the best bound (up to rounding)."
 
 
 def _check_dispersion(model: MMPCA) -> Check:
@@ -373,28 +514,17 @@ def _check_dispersion(model: MMPCA) -> Check:
     return "note" if index > LARGE_INDEX else "fine", how_much
 
 
-def _check_diversity(quality: Summary) -> Check:
-    distinct = f"{percent(quality.diversity)} of the 25 leading features of each topic are distinct"
+def _check_diversity(quality: Summary, noun: Words) -> Check:
+    distinct = f"{percent(quality.diversity)} of the 25 leading {noun.features} of each topic are distinct"
     if quality.diversity >= MIN_DIVERSITY:
         return "fine", f"The topics differ: {distinct}."
     return "care", (
-        f"The topics share many features: only {distinct}. Features that occur in all rows lead several topics; look "
-        "at the lift to see what distinguishes them."
+        f"The topics share many {noun.features}: only {distinct}. Those that occur in all {noun.rows} lead several "
+        "topics; look at the lift to see what distinguishes them."
     )
 
 
 # --- data, choice and history -----------------------------------------------------------------------------------
-
-
-class Curve(NamedTuple):
-    """The bound after each epoch, as the points of an SVG drawing."""
-
-    points: list[tuple[float, float]]
-    y_ticks: list[tuple[float, str]]
-    x_ticks: list[tuple[float, str]]
-    table: list[tuple[int, str, str]]  # epoch, bound, increase
-    n_left_out: int
-    size: tuple[int, int, int, int, int] = (WIDTH, HEIGHT, LEFT, RIGHT, BOTTOM)
 
 
 class GridSummary(NamedTuple):
@@ -408,6 +538,9 @@ class GridSummary(NamedTuple):
     lines: list[tuple[int, list[list[float] | None]]]
     best: tuple[int, int]
     wins: list[tuple[int, int, float]]
+    edges: list[str]  # warnings about numbers at the edge of those that were tried
+    charts: list[NumberCurves]
+    splits: Splits | None
 
 
 def describe_counts(context: Context) -> dict[str, Any] | None:
@@ -419,26 +552,35 @@ def describe_counts(context: Context) -> dict[str, Any] | None:
     counts = as_counts(context.X, empty_rows="allow")
     found = inspect_counts(counts, n_clusters=n_clusters, n_topics=len(context.model.components_))
     smallest, median, largest = found.row_totals
+    noun = context.words
     facts = [
-        ("Rows", f"{found.n_rows:,}"),
-        ("Features", f"{found.n_features:,}"),
+        (f"Number of {noun.rows}", f"{found.n_rows:,}"),
+        (f"Number of {noun.features}", f"{found.n_features:,}"),
         ("Total count", f"{found.total:,}, in {percent(found.density)} of the table's cells"),
-        ("Counts per row", f"{smallest:,} to {largest:,}, with a median of {median:,.0f}"),
+        (f"Counts per {noun.row}", f"{smallest:,} to {largest:,}, with a median of {median:,.0f}"),
         ("Largest count", f"{found.largest_count:,}"),
-        ("Variation before clustering", f"{number(found.overdispersion)} times that expected if all rows were alike"),
+        (
+            "Variation before clustering",
+            f"{number(found.overdispersion)} times that expected if all {noun.rows} were alike",
+        ),
     ]
     # The checks report overdispersion within clusters, which is what matters after a fit.
     return {"facts": facts, "findings": [finding for finding in found.findings if finding.code != "overdispersion"]}
 
 
-def describe_choice(search: MMPCASearch | Mapping[str, ArrayLike] | None) -> GridSummary | None:
-    """Return how a fitted search, or a table of its results, chose the numbers of clusters and topics."""
+def describe_choice(search: MMPCASearch | Mapping[str, Any] | None, model: MMPCA | None = None) -> GridSummary | None:
+    """Return how a fitted search, a table of its results, or the record in its best model chose the numbers."""
     if search is None:
         return None
-    results, used = getattr(search, "results_", search), getattr(search, "criterion", None)
-    if not isinstance(results, Mapping):
+    best_model = getattr(search, "best_estimator_", None)
+    record = getattr(best_model, "search_", None) or (search if isinstance(search, Mapping) else None)
+    if record is None:
         raise TypeError(f"search must be a fitted MMPCASearch or its results_, but is a {type(search).__name__}.")
-    criterion, n_clusters, n_topics, behind = shortfall(results, used, name="search")
+    is_record = "results" in record
+    results = record["results"] if is_record else record
+    criterion, n_clusters, n_topics, behind = shortfall(
+        results, record["criterion"] if is_record else None, name="search"
+    )
     table = {name: np.asarray(column) for name, column in results.items()}
     # Not always the best value: resamples may not find all of its clusters again.
     best = int(np.asarray(table["chosen"], dtype=float).argmax()) if "chosen" in table else int(behind.argmin())
@@ -447,34 +589,66 @@ def describe_choice(search: MMPCASearch | Mapping[str, ArrayLike] | None) -> Gri
     cells = {(int(q), int(k)): cell for q, k, *cell in zip(n_clusters, n_topics, behind, closeness, strict=True)}
     columns = np.unique(n_clusters).tolist()
     wins = np.asarray(table.get("wins", np.zeros(len(behind))), dtype=float)
+    chosen = (int(n_clusters[best]), int(n_topics[best]))
+    by_topics = {name: np.asarray(column) for name, column in record["topics"].items()} if is_record else {}
+    most = (np.inf, np.inf) if model is None else (len(model.labels_), model.n_features_in_)
     return GridSummary(
-        reason=getattr(search, "reason_", None) or reason(table, criterion),
+        reason=record["reason"] if is_record else reason(table, criterion),
         criterion=criterion,
         n_clusters=columns,
         lines=[(k, [cells.get((q, k)) for q in columns]) for k in np.unique(n_topics).tolist()],
-        best=(int(n_clusters[best]), int(n_topics[best])),
+        best=chosen,
         wins=[(int(n_clusters[c]), int(n_topics[c]), float(wins[c])) for c in np.argsort(-wins) if wins[c] > 0],
-    )
-
-
-def bound_curve(model: MMPCA) -> Curve:
-    """Return the bound after each epoch of the best start."""
-    bounds = np.asarray(model.bound_history_, dtype=float)
-    low, high = float(bounds.min()), float(bounds.max())
-    height, n_steps = HEIGHT - BOTTOM - TOP, max(len(bounds) - 1, 1)
-    x = LEFT + (WIDTH - LEFT - RIGHT) * np.arange(len(bounds)) / n_steps
-    y = TOP + height * (high - bounds) / (high - low or 1.0)
-    increases = ["", *(f"+{max(step, 0.0):,.1f}" for step in np.diff(bounds).tolist())]
-    shown = range(min(len(bounds), MAX_EPOCHS))
-    return Curve(
-        points=list(zip(x.tolist(), y.tolist(), strict=True)),
-        y_ticks=[(float(TOP), decimals(high))] + ([(float(TOP + height), decimals(low))] if high > low else []),
-        x_ticks=[
-            (float(x[epoch]), str(epoch)) for epoch in np.unique(np.linspace(0, len(x) - 1, 5).round().astype(int))
+        edges=[
+            *_edge("cluster", chosen[0], n_clusters[n_topics == chosen[1]], most[0]),
+            *_edge("topic", chosen[1], by_topics.get("n_topics", n_topics), most[1]),
         ],
-        table=[(epoch, decimals(float(bounds[epoch])), increases[epoch]) for epoch in shown],
-        n_left_out=len(bounds) - len(shown),
+        charts=_choice_charts(table, by_topics, n_clusters, n_topics, behind),
+        splits=draw_splits(record["splits"], chosen[0]) if is_record else None,
     )
+
+
+def _edge(noun: str, chosen: int, tried: NDArray[Any], most: float) -> list[str]:
+    """Return a warning if a number is the largest or the smallest that was tried, and others are possible."""
+    numbers = np.unique(tried)
+    if len(numbers) < 2 or (numbers[0] < chosen < numbers[-1]) or chosen in (1, most):
+        return []
+    which, more = ("largest", "more") if chosen == numbers[-1] else ("smallest", "fewer")
+    return [
+        f"{count(chosen, noun)} is the {which} number that was tried, so {more} {noun}s may fit better: search again "
+        f"with {more}."
+    ]
+
+
+def _choice_charts(
+    table: Mapping[str, NDArray[Any]],
+    by_topics: Mapping[str, NDArray[Any]],
+    n_clusters: Any,
+    n_topics: Any,
+    behind: Array,
+) -> list[NumberCurves]:
+    """Return curves over numbers of clusters and topics, with standard errors where they are known."""
+    charts = []
+    errors = np.asarray(table.get("predictive_error", np.zeros(len(behind))), dtype=float)
+    if len(np.unique(n_clusters)) > 1:
+        lines = {
+            count(int(k), "topic"): (
+                n_clusters[n_topics == k],
+                behind[n_topics == k],
+                np.zeros(int((n_topics == k).sum())),
+            )
+            for k in np.unique(n_topics)
+        }
+        charts.append(compare_numbers("cluster", lines))
+    if len(by_topics.get("n_topics", ())) > 1:
+        loss = by_topics["loss"] - by_topics["loss"].min()
+        charts.append(compare_numbers("topic", {"held-out data": (by_topics["n_topics"], loss, by_topics["error"])}))
+    elif len(np.unique(n_topics)) > 1:
+        known = np.unique(n_topics)
+        least = np.array([behind[n_topics == k].min() for k in known])
+        error = np.array([errors[n_topics == k].max() for k in known])
+        charts.append(compare_numbers("topic", {"best number of clusters": (known, least, error)}))
+    return charts
 
 
 # --- provenance -------------------------------------------------------------------------------------------------
@@ -482,8 +656,12 @@ def bound_curve(model: MMPCA) -> Curve:
 
 def provenance(model: MMPCA) -> dict[str, Any]:
     """Return parameters, versions and citation."""
+    found = "found by the search" if hasattr(model, "search_") else None
     return {
-        "parameters": [(name, _in_words(value)) for name, value in model.get_params(deep=False).items()],
+        "parameters": [
+            (name, found if found and name in ("topics", "start") else _in_words(value))
+            for name, value in model.get_params(deep=False).items()
+        ],
         "versions": [("Python", platform.python_version()), *((name, version(name)) for name in PACKAGES)],
         "paper": PAPER,
         "doi": DOI,

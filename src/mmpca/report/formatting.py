@@ -9,7 +9,9 @@ import unicodedata
 
 import numpy as np
 
-NAME_LENGTH, TEXT_LENGTH = 80, 400
+from mmpca.model.results import plural
+
+NAME_LENGTH, TEXT_LENGTH = 80, 200
 MINUS = "\N{MINUS SIGN}"  # a hyphen is shorter, and lines may break after it
 
 
@@ -32,6 +34,30 @@ def clean(name: object, length: int = NAME_LENGTH) -> str:
     return words if len(words) <= length and len(str(name)) <= len(start) else words[: length - 1].rstrip() + "…"
 
 
+def isolated(name: str) -> str:
+    """Return a name whose direction marks end with it, for places where an isolating element is not allowed.
+
+    Examples
+    --------
+    >>> isolated("oak") == "\N{FIRST STRONG ISOLATE}oak\N{POP DIRECTIONAL ISOLATE}"
+    True
+    """
+    return f"\N{FIRST STRONG ISOLATE}{name}\N{POP DIRECTIONAL ISOLATE}"
+
+
+def clean_text(text: object, size: int | None = None) -> str:
+    r"""Return a text with its paragraphs, without control characters and unpaired surrogates.
+
+    Examples
+    --------
+    >>> clean_text("one  line\n\n\nanother\x00")
+    'one line\nanother\ufffd'
+    """
+    start = str(text) if size is None else str(text)[:size]
+    lines = (" ".join("".join(map(_printable, line)).split()) for line in start.splitlines())
+    return "\n".join(line for line in lines if line)
+
+
 def _printable(character: str) -> str:
     if character.isspace():
         return " "
@@ -43,10 +69,10 @@ def count(number: int, noun: str) -> str:
 
     Examples
     --------
-    >>> count(1, "row"), count(2000, "row")
-    ('1 row', '2,000 rows')
+    >>> count(1, "row"), count(2000, "species")
+    ('1 row', '2,000 species')
     """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {noun if number == 1 else plural(noun)}"
 
 
 def percent(share: float) -> str:
@@ -102,19 +128,6 @@ def decimals(value: float, n_digits: int = 1) -> str:
     """
     rounded = round(float(value), n_digits) + 0.0  # never -0.0
     return "unknown" if np.isnan(value) else f"{rounded:,.{n_digits}f}".replace("-", MINUS)
-
-
-def signed(value: float) -> str:
-    """Return an amount of evidence with its sign.
-
-    Examples
-    --------
-    >>> signed(4.25), signed(1234.5), signed(float("inf"))
-    ('+4.2', '+1,234', '∞')
-    """
-    if np.isinf(value):
-        return number(value)
-    return (f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.1f}").replace("-", MINUS)
 
 
 def shade(share: float) -> int:

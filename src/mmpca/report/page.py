@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from mmpca.model import MMPCA
 from mmpca.report import formatting
 from mmpca.report.contents import report_contents
-from mmpca.report.context import check_context, measure_margins
+from mmpca.report.context import TEXT_SIZE, check_context, measure_margins
 from mmpca.selection import MMPCASearch
 from mmpca.store import write_text
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 FRAME_HEIGHT = 700  # of the page in a notebook, in pixels
-FILTERS = ("count", "decimals", "number", "percent", "shade", "signed", "whole_percent")
+FILTERS = ("count", "decimals", "isolated", "number", "percent", "shade", "whole_percent")
 
 
 def write_report(
@@ -36,12 +36,15 @@ def write_report(
     row_names: Sequence[object] | None = None,
     search: MMPCASearch | Mapping[str, ArrayLike] | None = None,
     title: str | None = None,
+    row_word: str | None = None,
+    feature_word: str | None = None,
+    text_size: int = TEXT_SIZE,
 ) -> Path:
     """Write a self-contained HTML page about a fitted model.
 
-    The page needs no network and no other files. It explains the clusters of at most 240 rows, and its map and search
-    box cover about 20,000 evenly spaced rows; if there are more, the page says so. Names and texts from the data are
-    shortened and escaped.
+    The page needs no network and no other files. Its map and search box cover about 20,000 evenly spaced rows, each of
+    which opens with its text and the evidence for its cluster; if there are more rows, the page says so. Names and
+    texts from the data are escaped, and shortened if they are long.
 
     Parameters
     ----------
@@ -58,9 +61,17 @@ def write_report(
     row_names : sequence of str, length n_samples, optional
         Names of the rows; by default their indices.
     search : MMPCASearch or mapping, optional
-        The fitted search that chose the numbers of clusters and topics, or its `results_`.
+        The fitted search that chose the numbers of clusters and topics, or its `results_`. By default the record of
+        the search that found the model, if there was one.
     title : str, optional
         Heading of the page.
+    row_word, feature_word : str, optional
+        Words for a row and a feature, in the singular, such as "article" and "word", or "site" and "species". By
+        default as :meth:`mmpca.MMPCA.rename` says; or "text" and "word" if there are texts.
+    text_size : int, default=2_000_000
+        Maximum size of all texts in the page, in bytes. If they are larger, long texts are shortened to an equal
+        length, and the page says so; 0 leaves them out, except for the beginnings of the rows listed as typical or
+        borderline.
 
     Returns
     -------
@@ -87,7 +98,19 @@ def write_report(
     ...     page.read_text(encoding="utf-8").startswith("<!doctype html>")
     True
     """
-    return Report(model, X=X, labels=labels, texts=texts, row_names=row_names, search=search, title=title).save(path)
+    report = Report(
+        model,
+        X=X,
+        labels=labels,
+        texts=texts,
+        row_names=row_names,
+        search=search,
+        title=title,
+        row_word=row_word,
+        feature_word=feature_word,
+        text_size=text_size,
+    )
+    return report.save(path)
 
 
 class Report:
@@ -95,7 +118,7 @@ class Report:
 
     Parameters
     ----------
-    model, X, labels, texts, row_names, search, title
+    model, X, labels, texts, row_names, search, title, row_word, feature_word, text_size
         As for :func:`write_report`.
 
     Attributes
@@ -125,10 +148,14 @@ class Report:
         row_names: Sequence[object] | None = None,
         search: MMPCASearch | Mapping[str, ArrayLike] | None = None,
         title: str | None = None,
+        row_word: str | None = None,
+        feature_word: str | None = None,
+        text_size: int = TEXT_SIZE,
     ) -> None:
         environment = make_environment()  # first, because Jinja2 may be missing
-        context = check_context(model, X, labels=labels, texts=texts, row_names=row_names)
-        contents = report_contents(context, measure_margins(context), search, title)
+        words = {"row_word": row_word, "feature_word": feature_word}
+        context = check_context(model, X, labels=labels, texts=texts, row_names=row_names, **words)
+        contents = report_contents(context, measure_margins(context), search, title, text_size=text_size)
         self._title = contents["title"]
         self.html = render(environment, "report.html", contents)
 

@@ -2,7 +2,25 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const all = (selector) => [...document.querySelectorAll(selector)];
+  const byId = (id) => document.getElementById(id);
+  const { row: ROW, rows: ROWS, feature: FEATURE, features: FEATURES } = data.noun;
+  const counted = (n) => `${n.toLocaleString("en")} ${n === 1 ? ROW : ROWS}`;
   const MAX_FOUND = 20;
+
+  function make(tag, attributes = {}, ...children) {
+    const element = Object.assign(document.createElement(tag), attributes);
+    element.append(...children);
+    return element;
+  }
+
+  // Numbers are packed as little-endian bytes in base64.
+  function unpack(text, Kind) {
+    const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+    const numbers = new Kind(bytes.length / Kind.BYTES_PER_ELEMENT), view = new DataView(bytes.buffer);
+    const read = `get${Kind.name.replace("Array", "")}`;
+    for (let i = 0; i < numbers.length; i++) numbers[i] = view[read](i * Kind.BYTES_PER_ELEMENT, true);
+    return numbers;
+  }
 
   // --- the view in the address, to be shared with it ---
   const VIEW = "#view";
@@ -38,7 +56,7 @@
 
   function status() {
     if (chosen.cluster !== "") {
-      return `Showing only cluster ${chosen.cluster}, made up mainly of ${list("topic", topicsOf(chosen.cluster))}, and its rows.`;
+      return `Showing only cluster ${chosen.cluster}, made up mainly of ${list("topic", topicsOf(chosen.cluster))}, and its ${ROWS}.`;
     }
     if (chosen.topic === "") return "";
     const clusters = clustersOf(chosen.topic);
@@ -66,7 +84,10 @@
     now.textContent = status();
     now.parentElement.hidden = now.textContent === "";
     remember({ cluster, topic });
+    const select = byId("by-cluster");
+    if (select) select.value = cluster;
     draw();
+    return search();
   }
 
   if (now) {
@@ -79,11 +100,12 @@
       if (link && document.getElementById(link.hash.slice(1))?.closest("[hidden]")) choose("", "");
     });
     document.getElementById("show-all").addEventListener("click", () => {
+      clearFilters();
       choose("", "");
       document.querySelector(".strips button").focus({ preventScroll: true });
     });
     document.addEventListener("keydown", (event) => {
-      if (event.key === "Escape" && event.target.id !== "find") choose("", "");
+      if (event.key === "Escape" && event.target.id !== "find") { clearFilters(); choose("", ""); }
     });
   }
 
@@ -91,13 +113,13 @@
   const tip = document.getElementById("tip");
 
   function meaning(target) {
-    const part = target.closest?.("[data-tip], #heat tbody td, #confusion tbody td");
+    const part = target.closest?.("[data-tip], #heat tbody td, #confusion tbody td, #also tbody td");
     if (!part) return null;
     if (part.dataset.tip) return [part, part.dataset.tip];
     const head = part.closest("table").tHead.rows[0].cells[part.cellIndex];
     const words = (cell) => (cell.querySelector("button") ?? cell).textContent.trim();
     const names = [...head.querySelectorAll("small")].map((name) => name.textContent).join(", ");
-    const isShare = part.closest("#heat") !== null && part.cellIndex > 1;
+    const isShare = part.dataset.v !== undefined && part.closest("#heat, #also") !== null && (part.closest("#also") || part.cellIndex > 1);
     const value = isShare ? `${(100 * Number(part.dataset.v)).toFixed(1)}%` : part.textContent.trim() || "0";
     return [part, `${words(part.parentElement.cells[0])}, ${words(head)}${names && ` (${names})`}: ${value}`];
   }
@@ -165,64 +187,332 @@
     });
   }
 
-  // --- rows ---
+  // --- rows: those in the page, or those of the server ---
   const rows = data.rows;
-  const onPage = new Set(data.onPage);
+  for (const [name, Kind] of Object.entries({
+    number: Uint32Array, cluster: Uint16Array, label: Uint16Array, probability: Uint16Array, verdict: Uint8Array, runner: Uint16Array,
+    stability: Uint8Array, x: Uint16Array, y: Uint16Array, margin: Int16Array, moves: Uint8Array, listed: Uint8Array,
+    features: data.features.length > 65535 ? Uint32Array : Uint16Array, counts: Uint16Array, nats: Int16Array,
+  })) {
+    if (rows[name] !== undefined) rows[name] = unpack(rows[name], Kind);
+  }
+  const every = Array.from({ length: rows.n }, (_, i) => i);
+  const numberOf = (i) => (rows.number ? rows.number[i] : i);
+  const placeOf = new Map(every.map((i) => [numberOf(i), i]));
+  const firstEntry = new Uint32Array(rows.n + 1);
+  if (rows.listed) for (const i of every) firstEntry[i + 1] = firstEntry[i] + rows.listed[i];
   const VERDICTS = ["clear", "likely", "borderline"];
-  const nameOf = (i) => (rows.name ? rows.name[i] : `row ${rows.number[i]}`);
+  const NO_CLUSTER = 65535, UNKNOWN = 255;
+  const nameOf = (i) => (rows.name ? rows.name[i] : `${ROW} ${numberOf(i)}`);
+  const share = (p) => (p >= 1 ? "100%" : p >= 0.9995 ? "> 99.9%" : p > 0 && p < 0.0005 ? "< 0.1%" : p >= 0.0995 && p < 0.9895 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(1)}%`);
 
   function certainty(i) {
-    if (!rows.verdict) return "";
-    const share = rows.probability[i] / 10;
-    const text = share === 100 ? "100%" : share >= 99.9 ? "> 99.9%" : share < 0.1 ? "< 0.1%" : share >= 98.95 || share < 9.95 ? `${share.toFixed(1)}%` : `${share.toFixed(0)}%`;
-    return `${VERDICTS[rows.verdict[i]]}, ${text}`;
+    return rows.verdict ? `${VERDICTS[rows.verdict[i]]}, ${share(rows.probability[i] / 10000)}` : "";
   }
 
-  function named(i) {
-    const shown = document.createElement("bdi");
-    shown.textContent = nameOf(i);
-    if (!onPage.has(rows.number[i])) return shown;
-    const link = document.createElement("a");
-    link.href = `#row-${rows.number[i]}`;
-    link.append(shown);
-    link.addEventListener("click", () => { document.querySelector(`#row-${rows.number[i]} details`).open = true; });
-    return link;
+  function facts(i) {
+    return {
+      number: numberOf(i), name: nameOf(i), cluster: rows.cluster[i],
+      label: rows.label ? rows.labels[rows.label[i]] : null,
+      verdict: rows.verdict ? VERDICTS[rows.verdict[i]] : null,
+      probability: rows.probability ? rows.probability[i] / 10000 : null,
+      runner: rows.runner && rows.runner[i] !== NO_CLUSTER ? rows.runner[i] : null,
+      stability: rows.stability && rows.stability[i] !== UNKNOWN ? rows.stability[i] / 100 : null,
+    };
   }
 
-  function entry(i) {
-    const item = document.createElement("li");
-    const button = document.createElement("button");
-    const cluster = String(rows.cluster[i]);
-    button.type = "button";
-    button.className = "pick";
-    button.dataset.pick = cluster;
-    button.setAttribute("aria-pressed", String(cluster === chosen.cluster));
-    button.textContent = `Cluster ${cluster}`;
-    item.append(named(i), button);
-    if (rows.verdict) item.append(certainty(i));
-    if (rows.label) {
-      const label = document.createElement("span");
-      label.dir = "auto";
-      label.textContent = rows.labels[rows.label[i]];
-      item.append(label);
+  // Contents of an opened row. The page keeps the strongest evidence; a single term holds the rest, so the numbers add up.
+  function details(i) {
+    const evidence = [];
+    for (let e = firstEntry[i]; e < firstEntry[i + 1]; e++) evidence.push([data.features[rows.features[e]], rows.counts[e], rows.nats[e] / 100]);
+    const rest = rows.margin[i] / 10 - evidence.reduce((sum, [, , nats]) => sum + nats, 0);
+    return {
+      evidence, terms: [[`all other ${FEATURES}, and cluster sizes`, rest]], margin: rows.margin[i] / 10,
+      toMove: rows.moves[i] === 255 ? -1 : rows.moves[i], text: rows.text ? rows.text[i] : null,
+    };
+  }
+
+  let lowered = null;
+  const inPage = {
+    find({ find, cluster, label, verdict, order }) {
+      const wanted = find.toLocaleLowerCase();
+      if (wanted !== "" && lowered === null) {
+        lowered = every.map((i) => `${nameOf(i)}\n${rows.text ? rows.text[i] : ""}`.toLocaleLowerCase());
+      }
+      const hits = every.filter((i) =>
+        (cluster === "" || rows.cluster[i] === Number(cluster)) && (label === "" || rows.label[i] === Number(label)) &&
+        (verdict === "" || rows.verdict[i] === Number(verdict)) && (wanted === "" || lowered[i].includes(wanted)));
+      if (order !== "data") {
+        const sign = order === "surest" ? -1 : 1;
+        hits.sort((a, b) => sign * (rows.probability[a] - rows.probability[b] || rows.margin[a] - rows.margin[b]));
+      }
+      return {
+        n: hits.length, hits,
+        items: (n) => Promise.resolve(hits.slice(0, n).map((i) => ({ ...facts(i), excerpt: rows.text ? excerpt(rows.text[i], find) : null }))),
+      };
+    },
+    open: (number) => Promise.resolve({ ...facts(placeOf.get(number)), ...details(placeOf.get(number)) }),
+  };
+
+  async function ask(path, options) {
+    const answer = await fetch(path, options);
+    if (!answer.ok) throw new Error((await answer.text()).replace(/<[^>]*>/g, "") || String(answer.status));
+    return answer.json();
+  }
+
+  const onServer = {
+    async find(query) {
+      const address = (size) => `rows?${new URLSearchParams({ ...query, size })}`;
+      const first = await ask(address(MAX_FOUND));
+      return { n: first.n, items: async (n) => (n <= MAX_FOUND ? first : await ask(address(n))).rows };
+    },
+    open: (number) => ask(`row?number=${number}`),
+  };
+  const source = data.served ? onServer : inPage;
+
+  // The text around the first places where a search finds something, or its beginning.
+  function excerpt(text, find) {
+    const AROUND = 60, MOST = 3;
+    const flat = text.replaceAll("\n", " "), low = flat.toLocaleLowerCase(), wanted = find.toLocaleLowerCase();
+    const parts = [];
+    let end = 0;
+    for (let at = wanted ? low.indexOf(wanted) : -1; at >= 0 && parts.length < MOST; at = low.indexOf(wanted, end)) {
+      const start = Math.max(at - AROUND, end);
+      end = at + wanted.length + AROUND;
+      parts.push([start > 0 && parts.length === 0 ? "…" : "", flat.slice(start, at), flat.slice(at, at + wanted.length), flat.slice(at + wanted.length, end) + (end < flat.length ? "…" : "")]);
     }
+    return parts.length ? parts : flat.length > 160 ? `${flat.slice(0, 160)}…` : flat;
+  }
+
+  function excerptText(found) {
+    const holder = make("bdi");
+    if (typeof found === "string") holder.append(found);
+    else for (const [dots, before, hit, after] of found) holder.append(dots, before, make("mark", { textContent: hit }), after);
+    return holder;
+  }
+
+  // Words of the text are shaded like their bars: for the cluster, or against it.
+  function shaded(text, evidence) {
+    const strength = new Map(evidence.map(([name, , nats]) => [name.toLocaleLowerCase(), nats]));
+    const largest = Math.max(...evidence.map(([, , nats]) => Math.abs(nats)), 1e-9);
+    const longest = Math.max(1, ...[...strength.keys()].map((name) => name.split(" ").length));
+    const holder = make("div", { className: "whole", dir: "auto" });
+    for (const paragraph of text.split("\n")) {
+      const line = make("p");
+      const tokens = [...paragraph.matchAll(/[\p{L}\p{N}_]+/gu)];
+      let end = 0;
+      for (let t = 0; t < tokens.length; t++) {
+        let n = Math.min(longest, tokens.length - t);
+        const phrase = () => tokens.slice(t, t + n).map(([word]) => word.toLocaleLowerCase()).join(" ");
+        while (n > 0 && !strength.has(phrase())) n--;
+        if (n === 0) continue;
+        const nats = strength.get(phrase()), last = tokens[t + n - 1];
+        const stop = last.index + last[0].length;
+        const mark = make("mark", { className: nats > 0 ? "for" : "against", textContent: paragraph.slice(tokens[t].index, stop) });
+        mark.style.setProperty("--a", `${Math.round(12 + (38 * Math.abs(nats)) / largest)}%`);
+        line.append(paragraph.slice(end, tokens[t].index), mark);
+        end = stop;
+        t += n - 1;
+      }
+      line.append(paragraph.slice(end));
+      holder.append(line);
+    }
+    return holder;
+  }
+
+  const signed = (nats) => `${nats < 0 ? "\u2212" : "+"}${Math.abs(nats) >= 100 ? Math.round(Math.abs(nats)).toLocaleString("en") : Math.abs(nats).toFixed(1)}`;
+
+  function evidenceTable(row) {
+    const body = make("tbody");
+    const largest = Math.max(...row.evidence.map(([, , nats]) => Math.abs(nats)), 1e-9);
+    for (const [name, n, nats] of row.evidence) {
+      const bar = make("i", { className: nats > 0 ? "for" : "against" });
+      bar.style.setProperty("--w", `${Math.round((100 * Math.abs(nats)) / largest)}%`);
+      body.append(make("tr", {}, make("th", { scope: "row" }, make("bdi", { textContent: name })), make("td", { className: "num", textContent: n.toLocaleString("en") }),
+        make("td", { className: "num", textContent: signed(nats) }), make("td", { className: "lean" }, bar)));
+    }
+    for (const [name, nats, kind = "rest"] of [...row.terms, ["total", row.margin, "total"]]) {
+      body.append(make("tr", { className: kind }, make("th", { scope: "row", textContent: name }), make("td"), make("td", { className: "num", textContent: signed(nats) }), make("td")));
+    }
+    const head = ["col", "col", "col", "col"].map((scope) => make("th", { scope }));
+    head[0].textContent = FEATURE[0].toUpperCase() + FEATURE.slice(1);
+    Object.assign(head[1], { className: "num", textContent: "Count" });
+    const nat = make("abbr", { textContent: "Nats", tabIndex: 0 });
+    nat.dataset.tip = "Units of evidence on a logarithmic scale: one nat multiplies the odds by 2.7, three nats by 20";
+    nat.setAttribute("aria-description", nat.dataset.tip);
+    head[2].className = "num";
+    head[2].append(nat);
+    head[3].className = "sides";
+    head[3].append(make("span", {}, make("span", { textContent: `for ${row.runner}` }), " ", make("span", { textContent: `for ${row.cluster}` })));
+    return make("table", { className: "evidence" }, make("caption", { textContent: `Evidence for cluster ${row.cluster} over cluster ${row.runner}` }), make("thead", {}, make("tr", {}, ...head)), body);
+  }
+
+  function whatWouldMove(row) {
+    if (row.toMove === 0) return `Without its own contribution to cluster ${row.cluster}, cluster ${row.runner} is more probable.`;
+    const strongest = row.evidence.filter(([, , nats]) => nats > 0).sort((a, b) => b[2] - a[2]);
+    if (row.toMove > 0 && row.toMove <= Math.min(strongest.length, 8)) {
+      const names = new Intl.ListFormat("en", { type: "disjunction" }).format(strongest.slice(0, row.toMove).map(([name]) => name));
+      return `What would move it: without ${names}, it would be in cluster ${row.runner}.`;
+    }
+    return row.toMove > 0 ? `What would move it: it would be in cluster ${row.runner} without its ${row.toMove} strongest ${FEATURES}.`
+      : `What would move it: no small set of its ${FEATURES}; the evidence is spread over many.`;
+  }
+
+  function fill(part, row) {
+    const name = (q) => `cluster ${q} (${data.names[q]})`;
+    const sentences = [`In ${name(row.cluster)}: ${row.verdict}, probability ${share(row.probability)}.`];
+    if (row.stability !== null) sentences.push(`${share(row.stability)} of the refits agree.`);
+    if (row.runner !== null) sentences.push(`Closest other: ${name(row.runner)}.`);
+    part.replaceChildren(make("p", { className: "verdict-line" }, make("bdi", { textContent: sentences.join(" ") })));
+    if (row.runner === null) part.append(make("p", { textContent: "There is no other cluster." }));
+    else part.append(make("p", { className: "move" }, make("bdi", { textContent: whatWouldMove(row) })));
+    if (row.text) {
+      part.append(shaded(row.text, row.evidence));
+      part.append(make("p", { className: "legend" }, "Shaded: ", make("mark", { className: "for", textContent: `for cluster ${row.cluster}` }), " ", make("mark", { className: "against", textContent: `for cluster ${row.runner}` })));
+    }
+    if (row.runner !== null) part.append(evidenceTable(row));
+    if (data.served) edit(part, row);
+  }
+
+  // Edits are kept in the model file by the server.
+  function edit(part, row) {
+    if (!data.edits) return;
+    const select = make("select", { ariaLabel: `Move this ${ROW} to` }, ...data.names.map((name, q) => make("option", { value: q, textContent: `${q}: ${name}`, selected: q === row.cluster })));
+    const button = make("button", { type: "button", textContent: `Move this ${ROW}` });
+    button.addEventListener("click", () => change({ action: "move", row: row.number, cluster: Number(select.value) }));
+    part.append(make("div", { className: "toolbar" }, select, button));
+  }
+
+  async function change(action) {
+    const status = byId("edit-status");
+    status.textContent = "Working …";
+    try {
+      const done = await ask("edit", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(action) });
+      status.textContent = done.message;
+      location.reload();
+    } catch (error) {
+      status.textContent = error.message;
+    }
+  }
+
+  for (const form of all("#edit form")) {
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const fields = Object.fromEntries(new FormData(form));
+      for (const name of ["cluster", "other"]) if (name in fields) fields[name] = Number(fields[name]);
+      change({ action: form.dataset.action, ...fields });
+    });
+  }
+
+  function listen(part) {
+    part.addEventListener("toggle", async () => {
+      const place = part.querySelector(".detail");
+      if (!part.open || place.childElementCount || !rows.margin && !data.served) return;
+      remember({ row: part.dataset.row });
+      fill(place, await source.open(Number(part.dataset.row)));
+    });
+  }
+
+  function entry(row) {
+    const badge = row.verdict === null ? "" : make("span", { className: `badge ${row.verdict}`, textContent: `${row.verdict}, ${share(row.probability)}` });
+    const part = make("details", { className: "row" }, make("summary", {}, make("bdi", { className: "name", textContent: row.name }), badge), make("div", { className: "detail" }));
+    part.dataset.row = row.number;
+    listen(part);
+    const pick = make("button", { type: "button", className: "pick", textContent: `Cluster ${row.cluster}` });
+    pick.dataset.pick = row.cluster;
+    pick.setAttribute("aria-pressed", String(String(row.cluster) === chosen.cluster));
+    const label = row.label === null ? "" : make("span", { dir: "auto", textContent: row.label });
+    const item = make("li", {}, row.verdict === null ? make("p", {}, make("bdi", { className: "name", textContent: row.name })) : part, make("p", { className: "label" }, pick, " ", label));
+    if (row.excerpt) item.append(make("p", { className: "text" }, excerptText(row.excerpt)));
     return item;
   }
 
-  const box = document.getElementById("find");
-  const found = document.getElementById("found");
+  // --- search and filters ---
+  const box = byId("find"), filters = { label: byId("by-label"), verdict: byId("by-verdict"), order: byId("by-order") };
+  let latest = null, nShown = MAX_FOUND;
 
-  if (found) {
-    const names = rows.number.map((_, i) => nameOf(i).toLocaleLowerCase());
-    box.addEventListener("input", () => {
-      const wanted = box.value.trim().toLocaleLowerCase();
-      const hits = wanted === "" ? [] : names.flatMap((name, i) => (name.includes(wanted) ? [i] : []));
-      found.replaceChildren(...hits.slice(0, MAX_FOUND).map(entry));
-      const note = document.getElementById("found-status");
-      if (wanted === "") note.textContent = "";
-      else if (hits.length === 0) note.textContent = "No rows match.";
-      else if (hits.length > MAX_FOUND) note.textContent = `${hits.length} rows; the first ${MAX_FOUND} are shown.`;
-      else note.textContent = hits.length === 1 ? "1 row" : `${hits.length} rows`;
+  const query = () => ({
+    find: box.value.trim(), cluster: chosen.cluster, label: filters.label?.value ?? "", verdict: filters.verdict?.value ?? "",
+    order: filters.order?.value ?? "data",
+  });
+
+  function clearFilters() {
+    box.value = "";
+    if (filters.label) filters.label.value = "";
+    if (filters.verdict) filters.verdict.value = "";
+    if (filters.order) filters.order.value = "data";
+  }
+
+  async function search() {
+    const asked = query();
+    remember({ find: asked.find, label: asked.label, verdict: asked.verdict, order: asked.order === "data" ? "" : asked.order });
+    const isAsked = asked.find !== "" || asked.cluster !== "" || asked.label !== "" || asked.verdict !== "" || asked.order !== "data";
+    nShown = MAX_FOUND;
+    latest = isAsked ? source.find(asked) : null;
+    if (latest instanceof Promise) {
+      const mine = latest;
+      const found = await mine;
+      if (latest !== mine) return; // a newer search has begun
+      latest = found;
+    }
+    await showFound();
+  }
+
+  async function showFound() {
+    const found = latest;
+    const items = found === null ? [] : await found.items(nShown);
+    if (found !== latest) return;
+    byId("found").replaceChildren(...items.map(entry));
+    byId("found-status").textContent = found === null ? "" : found.n === 0 ? `No ${ROWS} match.`
+      : `${counted(found.n)}${found.n > items.length ? `; the first ${items.length} are shown` : ""}.`;
+    byId("more").hidden = found === null || found.n <= items.length;
+    byId("found-csv").hidden = found === null || found.n === 0 || data.served;
+  }
+
+  box.addEventListener("input", search);
+  byId("by-cluster").addEventListener("change", (event) => choose(event.target.value, ""));
+  for (const select of Object.values(filters)) select?.addEventListener("change", search);
+  byId("more").addEventListener("click", () => { nShown += 2 * MAX_FOUND; showFound(); });
+  byId("found-csv").addEventListener("click", () => download("rows.csv", "text/csv", rowTable(latest.hits)));
+  for (const part of all("details.row")) listen(part);
+
+  for (const button of all("#confusion button.cell")) {
+    button.addEventListener("click", () => {
+      const cell = button.closest("td"), name = cell.parentElement.cells[0].textContent;
+      clearFilters();
+      filters.label.value = rows.labels.indexOf(name);
+      choose(String(cell.cellIndex - 2), "");
+      byId("rows").scrollIntoView();
+      byId("rows").querySelector("summary, input").focus({ preventScroll: true });
+    });
+  }
+
+  function rowTable(shown) {
+    const columns = [["row", numberOf], ["name", nameOf], ["cluster", (i) => rows.cluster[i]]];
+    columns.push(["cluster_name", (i) => data.names[rows.cluster[i]]]);
+    if (rows.label) columns.push(["label", (i) => rows.labels[rows.label[i]]]);
+    if (rows.verdict) columns.push(["probability", (i) => rows.probability[i] / 10000], ["verdict", (i) => VERDICTS[rows.verdict[i]]]);
+    if (rows.x) columns.push(["x", (i) => rows.x[i] / 10000], ["y", (i) => rows.y[i] / 10000]);
+    return csv([columns.map(([head]) => head), ...shown.map((i) => columns.map(([, value]) => value(i)))]);
+  }
+
+  // --- tables as CSV and figures as SVG ---
+  for (const button of all("button[data-csv]")) {
+    button.addEventListener("click", () => {
+      const words = (cell) => (cell.querySelector("button:not(.sort)") ? [...cell.querySelectorAll("button, bdi")].map((part) => part.textContent).join(" ") : cell.dataset.v ?? cell.textContent.trim());
+      download(button.dataset.file, "text/csv", csv([...byId(button.dataset.csv).rows].map((line) => [...line.cells].map(words))));
+    });
+  }
+  for (const button of all("button[data-svg]")) {
+    button.addEventListener("click", () => {
+      const drawing = byId(button.dataset.svg), copy = drawing.cloneNode(true);
+      const originals = [drawing, ...drawing.querySelectorAll("*")], copies = [copy, ...copy.querySelectorAll("*")];
+      originals.forEach((part, n) => {
+        const style = getComputedStyle(part);
+        for (const name of ["fill", "stroke", "stroke-width", "font-size", "font-family"]) copies[n].style.setProperty(name, style.getPropertyValue(name));
+      });
+      copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+      download(button.dataset.file, "image/svg+xml", new XMLSerializer().serializeToString(copy));
     });
   }
 
@@ -239,8 +529,8 @@
     const scale = Math.min(canvas.clientWidth, canvas.clientHeight * 1.6) - 2 * MARGIN;
     const tall = Math.min(canvas.clientHeight - 2 * MARGIN, scale);
     return [
-      canvas.clientWidth / 2 + (rows.x[i] / 1000 - 0.5) * scale,
-      canvas.clientHeight / 2 - (rows.y[i] / 1000 - 0.5) * tall,
+      canvas.clientWidth / 2 + (rows.x[i] / 10000 - 0.5) * scale,
+      canvas.clientHeight / 2 - (rows.y[i] / 10000 - 0.5) * tall,
     ];
   }
 
@@ -257,8 +547,8 @@
     canvas.height = canvas.clientHeight * ratio;
     const pen = canvas.getContext("2d");
     pen.scale(ratio, ratio);
-    const size = rows.number.length > 4000 ? 3 : rows.number.length > 800 ? 4.5 : 7;
-    const order = rows.number.map((_, i) => i).sort((a, b) => rows.verdict[b] - rows.verdict[a]);
+    const size = rows.n > 4000 ? 3 : rows.n > 800 ? 4.5 : 7;
+    const order = [...every].sort((a, b) => rows.verdict[b] - rows.verdict[a]);
     for (const i of order) {
       const isOut = chosen.cluster !== "" && String(rows.cluster[i]) !== chosen.cluster;
       const isUnsure = map.color === "cluster" && rows.verdict[i] === 2;
@@ -290,7 +580,7 @@
   // The names of the clusters at the medians of their points, larger clusters first; none covers another.
   function drawNames(pen) {
     const members = data.names.map(() => []);
-    for (let i = 0; i < rows.number.length; i++) members[rows.cluster[i]].push(place(i));
+    for (let i = 0; i < rows.n; i++) members[rows.cluster[i]].push(place(i));
     const median = (numbers) => numbers.sort((a, b) => a - b)[numbers.length >> 1];
     const boxes = [];
     pen.font = "600 13px system-ui, sans-serif";
@@ -320,7 +610,7 @@
 
   function nearest([x, y], reach, allowed = () => true) {
     let best = -1, least = reach;
-    for (let i = 0; i < rows.number.length; i++) {
+    for (let i = 0; i < rows.n; i++) {
       const [px, py] = place(i);
       const distance = Math.hypot(px - x, py - y);
       if (distance < least && allowed(px - x, py - y)) [best, least] = [i, distance];
@@ -352,13 +642,15 @@
 
   function pickRows(numbers) {
     map.picked = numbers.length ? new Set(numbers) : null;
-    document.getElementById("picked").replaceChildren(...numbers.slice(0, MAX_FOUND).map(entry));
+    const items = numbers.slice(0, MAX_FOUND).map((i) => entry({ ...facts(i), excerpt: rows.text ? excerpt(rows.text[i], "") : null }));
+    byId("picked").replaceChildren(...items);
+    if (items.length === 1) items[0].querySelector("details").open = true;
     const tally = new Map();
     for (const i of numbers) tally.set(rows.cluster[i], (tally.get(rows.cluster[i]) ?? 0) + 1);
     const parts = [...tally].sort((a, b) => b[1] - a[1]).slice(0, 4).map(([q, n]) => `${n} in cluster ${q} (${data.names[q]})`);
     const rest = numbers.length > MAX_FOUND ? `; the first ${MAX_FOUND} are listed` : "";
     document.getElementById("map-status").textContent =
-      numbers.length === 0 ? "" : `${numbers.length === 1 ? "1 row" : `${numbers.length} rows`}: ${new Intl.ListFormat("en").format(parts)}${rest}.`;
+      numbers.length === 0 ? "" : `${counted(numbers.length)}: ${new Intl.ListFormat("en").format(parts)}${rest}.`;
     draw();
   }
 
@@ -381,7 +673,7 @@
       const [x, y] = line[0];
       const isLasso = line.some(([px, py]) => Math.hypot(px - x, py - y) > 8);
       const hit = nearest(at(event), REACH);
-      pickRows(isLasso ? rows.number.flatMap((_, i) => (within(place(i), line) ? [i] : [])) : hit < 0 ? [] : [hit]);
+      pickRows(isLasso ? every.flatMap((i) => (within(place(i), line) ? [i] : [])) : hit < 0 ? [] : [hit]);
     });
     canvas.addEventListener("pointerleave", () => { if (!map.lasso) pointTo(-1); });
     canvas.addEventListener("blur", () => pointTo(-1));
@@ -406,17 +698,11 @@
       });
     }
     document.getElementById("map-csv").addEventListener("click", () => {
-      const columns = [["row", (i) => rows.number[i]], ["name", nameOf], ["cluster", (i) => rows.cluster[i]]];
-      columns.push(["cluster_name", (i) => data.names[rows.cluster[i]]]);
-      if (rows.label) columns.push(["label", (i) => rows.labels[rows.label[i]]]);
-      columns.push(["probability", (i) => rows.probability[i] / 1000], ["verdict", (i) => VERDICTS[rows.verdict[i]]]);
-      columns.push(["x", (i) => rows.x[i] / 1000], ["y", (i) => rows.y[i] / 1000]);
-      const shown = rows.number.map((_, i) => i).filter((i) => !map.picked || map.picked.has(i));
-      download("rows.csv", "text/csv", csv([columns.map(([head]) => head), ...shown.map((i) => columns.map(([, value]) => value(i)))]));
+      download("rows.csv", "text/csv", rowTable(every.filter((i) => !map.picked || map.picked.has(i))));
     });
     document.getElementById("map-svg").addEventListener("click", () => {
       const escape = (text) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
-      const points = rows.number.map((_, i) => {
+      const points = every.map((i) => {
         const [x, y] = place(i);
         return `<circle cx="${x.toFixed(1)}" cy="${y.toFixed(1)}" r="2" fill="${colorOf(i)}"><title>${escape(nameOf(i))}</title></circle>`;
       });
@@ -432,22 +718,29 @@
   const compared = document.getElementById("compared");
   const percent = (share) => (share >= 10 ? `${share.toFixed(0)}%` : share >= 0.05 ? `${share.toFixed(1)}%` : "< 0.1%");
 
+  const words = data.words.own.map((own, q) => ({
+    own, overall: unpack(data.words.overall[q], Float32Array), share: data.words.share[q].map((text) => unpack(text, Float32Array)),
+  }));
+  let ranked = [];
+
   function rank() {
-    const { name, overall, own, share } = data.words;
     const weight = Number(slider.value);
     const other = compared?.value ?? "";
+    ranked = [];
     for (const card of all(".card[data-cluster]")) {
       const q = Number(card.dataset.cluster);
       const table = card.querySelector(".features");
       if (!table) continue;
-      const items = own[q].map((v, place) => {
-        const here = share[q].length === name.length ? share[q][v] : share[q][place];
-        const there = other === "" ? overall[v] : share[Number(other)][v];
+      const { own, overall, share } = words[q];
+      const items = own.map((v, place) => {
+        const here = share[share.length > 1 ? q : 0][place];
+        const there = other === "" ? overall[place] : share[Number(other)][place];
         const lift = here / Math.max(there, 0.01);
-        return { name: name[v], share: here, lift, score: weight * Math.log(here + 1e-9) + (1 - weight) * Math.log(lift + 1e-9) };
+        return { cluster: q, name: data.features[v], share: here, lift, score: weight * Math.log(here + 1e-9) + (1 - weight) * Math.log(lift + 1e-9) };
       });
       items.sort((a, b) => b.score - a.score);
-      items.splice(table.tBodies[0].dataset.n ?? 10);
+      items.splice(10);
+      ranked.push(...items);
       const longest = Math.max(...items.map((item) => item.share));
       table.tBodies[0].replaceChildren(...items.map((item) => {
         const line = document.createElement("tr");
@@ -466,6 +759,11 @@
   }
 
   if (slider) {
+    rank();
+    byId("words-csv").addEventListener("click", () => {
+      const lines = ranked.map(({ cluster, name, share, lift }) => [cluster, data.names[cluster], name, share / 1e6, lift]);
+      download("words.csv", "text/csv", csv([["cluster", "cluster_name", FEATURE, "share", "lift"], ...lines]));
+    });
     for (const part of [slider, compared]) {
       part?.addEventListener("input", () => {
         remember({ relevance: slider.value, compared: compared?.value ?? "" });
@@ -474,10 +772,10 @@
     }
   }
 
-  // --- on paper: the tables behind charts, and the evidence of the rows that the reader has opened ---
+  // --- on paper: closed tables ---
   let closed = [];
   window.addEventListener("beforeprint", () => {
-    closed = all("#fit details:not([open])");
+    closed = all("#recipes > details:not([open])");
     for (const part of closed) part.open = true;
   });
   window.addEventListener("afterprint", () => {
@@ -485,16 +783,26 @@
   });
 
   for (const part of all(".live")) part.hidden = false;
-  if (now && view.size) {
-    const { cluster = "", topic = "", color, relevance, compared: other } = Object.fromEntries(view);
+  if (view.size) {
+    const { cluster = "", topic = "", color, relevance, compared: other, find = "", label, verdict, order, row } = Object.fromEntries(view);
     if (slider && relevance !== undefined) {
       slider.value = relevance;
       if (compared && other !== undefined) compared.value = other;
       rank();
     }
+    box.value = find;
+    for (const [name, value] of Object.entries({ label, verdict, order })) {
+      if (filters[name] && value !== undefined && [...filters[name].options].some((option) => option.value === value)) filters[name].value = value;
+    }
     if (color !== undefined) document.querySelector(`[data-color="${CSS.escape(color)}"]`)?.click();
-    if (cluster in data.topics) choose(cluster, "");
-    else if (document.querySelector(`[data-pick-topic="${CSS.escape(topic)}"]`)) choose("", topic);
+    const shown = cluster in data.topics ? choose(cluster, "")
+      : document.querySelector(`[data-pick-topic="${CSS.escape(topic)}"]`) ? choose("", topic) : search();
+    shown.then(() => {
+      const wanted = row === undefined ? "" : `details[data-row="${CSS.escape(row)}"]`;
+      const opened = wanted && (document.querySelector(`#found ${wanted}`) ?? document.querySelector(wanted));
+      if (opened) opened.open = true;
+      else if (wanted && rows.x && placeOf.has(Number(row))) pickRows([placeOf.get(Number(row))]);
+    });
   }
   draw();
 })();
