@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from mmpca.paper import EXPERIMENTS, Table, make
+from mmpca.paper.experiment import group_means
+from mmpca.paper.runner import write_csv
+
+SHOWN_LEVELS = (0.0, 0.2, 0.4, 0.6)  # of noise, on the page; the files have all of them
 
 
 def main() -> None:
@@ -29,7 +33,11 @@ def update(folder: Path, document: Path) -> None:
         path = result_table(folder, name)
         section = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", flags=re.DOTALL)
         if path.exists() and section.search(text):
-            content = f"![Figure of {name}]({figures.name}/{name}.svg)\n\n{summary_tables(name, read_table(path))}"
+            results = read_table(path)
+            content = (
+                f"![Figure of {name}]({figures.name}/{name}.svg)\n\n{data_sets(results)}{page_table(name, results)}"
+            )
+            write_details(name, results, figures)
             text = section.sub(lambda found, content=content: f"{found[1]}\n{content}\n{found[2]}", text)
             shutil.copy(path.with_suffix(".svg"), figures)
     document.write_text(text, encoding="utf-8")
@@ -40,12 +48,36 @@ def result_table(folder: Path, name: str) -> Path:
     return folder / name / f"{name}.csv"
 
 
-def summary_tables(name: str, results: Table) -> str:
-    """Return the summary of an experiment and, if methods are compared, their paired differences from MMPCA."""
+def data_sets(results: Table) -> str:
+    """Return a line that says how many data sets the means are taken over, if there are several."""
+    n_seeds = len(set(results.get("seed", ())))
+    return f"{n_seeds} data sets for each setting.\n\n" if n_seeds > 1 else ""
+
+
+def page_table(name: str, results: Table) -> str:
+    """Return the summary of an experiment; for `noise`, of a few levels only, in as many columns as fit a page."""
+    if name != "noise":
+        return markdown(make(name).summary(results))
+    kept = [place for place, level in enumerate(results["noise"]) if level in SHOWN_LEVELS]
+    some = {column: [values[place] for place in kept] for column, values in results.items()}
+    balances = {f"balance {balance:g}": balance for balance in dict.fromkeys(some["balance"])}
+    means = group_means(some, "ari", rows=("method",), across=("balance", "noise"))
+    return markdown(
+        {
+            head.replace(f"{name}, noise ", f"{name.removeprefix('balance ')}, "): column
+            for head, column in means.items()
+            for name in [next((name for name in balances if head.startswith(f"{name},")), head)]
+        }
+    )
+
+
+def write_details(name: str, results: Table, folder: Path) -> None:
+    """Write the whole summary of an experiment and, if methods are compared, their differences from MMPCA as CSV."""
     experiment = make(name)
+    write_csv(folder / f"{name}.csv", experiment.summary(results))
     gaps = experiment.gaps(results)
-    behind = "" if gaps is None else f"\nBehind MMPCA on the same data sets, mean (standard error):\n\n{markdown(gaps)}"
-    return markdown(experiment.summary(results)) + behind
+    if gaps is not None:
+        write_csv(folder / f"{name}-behind-mmpca.csv", gaps)
 
 
 def read_table(path: Path) -> Table:

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from mmpca.paper.comparison import FAMILIES, Noise, SampleSize, Selection
+from mmpca.paper.design import Design
 from mmpca.paper.experiment import Experiment, Record, Table, Task
 from mmpca.paper.pathology import Reports, pathology_reports
 from mmpca.paper.reports import BiopsyReports
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 EXPERIMENTS: dict[str, type[Experiment]] = {
-    kind.name: kind for kind in (Intro, Noise, Selection, SampleSize, Runtime, BiopsyReports)
+    kind.name: kind for kind in (Design, Intro, Noise, Selection, SampleSize, Runtime, BiopsyReports)
 }
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from mmpca.baselines import PoissonMixture
 from mmpca.counts import as_counts
 from mmpca.evaluation import agreement, all_methods
 from mmpca.model.prediction import ClusterMixture, joint_log_likelihood
@@ -31,6 +32,8 @@ from mmpca.selection import GRID_CRITERIA, MMPCASearch
 from mmpca.simulate import Simulation, paper_design
 from mmpca.simulate.designs import article_topics
 
+HTSCLUSTER = "Poisson mixture (as published)"
+
 # Methods by the kind of task that fits them. In a family that shares an LDA, the Gaussian mixture comes first, and
 # k-means uses the topic shares it found.
 FAMILIES: Mapping[str, Sequence[str]] = {
@@ -42,6 +45,7 @@ FAMILIES: Mapping[str, Sequence[str]] = {
     "lda-mmpca": ("LDA (mmpca)",),
     "nmf-em": ("NMF-EM",),
     "mixtures": ("multinomial mixture", "Poisson mixture"),
+    "htscluster": (HTSCLUSTER,),
     "integrated": ("integrated multinomial mixture",),
     "polya": ("Polya mixture",),
     "gsdmm": ("GSDMM",),
@@ -78,7 +82,7 @@ def fit_family(family: str, data: Simulation, seed: int) -> Record:
     if family == "ceiling":
         return {ORACLE: agreement(data.labels, oracle_labels(data))._asdict()}
     n_clusters, n_topics = data.cluster_topics.shape
-    methods = all_methods(n_clusters, n_topics, seed)
+    methods = experiment_methods(n_clusters, n_topics, seed)
     record, shares = {}, None
     for name in FAMILIES[family]:
         model = methods[name]
@@ -87,6 +91,21 @@ def fit_family(family: str, data: Simulation, seed: int) -> Record:
         record[name] = agreement(data.labels, model.fit_predict(data.X))._asdict()
         shares = getattr(model, "shares_", None)
     return record
+
+
+def experiment_methods(n_clusters: int, n_topics: int, random_state: Any = None) -> dict[str, Any]:
+    """Return all methods, and the Poisson mixture with the settings of the paper, unfitted, by name.
+
+    The paper runs HTSCluster with classification EM, without normalization, from its default start: a single k-means
+    partition of the rows' proportions. Library sizes cancel, because each word is a condition of its own.
+    """
+    published = PoissonMixture(
+        n_clusters, algorithm="cem", smoothing=0.0, start="proportions", n_init=1, random_state=random_state
+    )
+    methods = all_methods(n_clusters, n_topics, random_state)
+    place = list(methods).index("Poisson mixture") + 1
+    items = list(methods.items())
+    return dict([*items[:place], (HTSCLUSTER, published), *items[place:]])
 
 
 def oracle_labels(data: Simulation) -> NDArray[np.int64]:
@@ -123,7 +142,7 @@ class MethodComparison(Experiment):
 
     def table(self, records: Mapping[Task, Record]) -> Table:
         """Return a row for each data set and method."""
-        order = {method: place for place, method in enumerate([ORACLE, *all_methods(1, 2)])}
+        order = {method: place for place, method in enumerate([ORACLE, *experiment_methods(1, 2)])}
         rows = [
             {**self.setting(task), "seed": task["seed"], "method": method, **found}
             for task, record in records.items()

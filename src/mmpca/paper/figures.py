@@ -10,7 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmpca.plots import confusion
-from mmpca.plots.style import COLORS, EMPHASIS, MARKERS, frame, heat_map, new_figure, tidy
+from mmpca.plots.style import (
+    COLORS,
+    EMPHASIS,
+    MARKERS,
+    SEQUENTIAL,
+    frame,
+    heat_map,
+    new_figure,
+    percent_texts,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +40,12 @@ LINE_COLORS = (
 TICK_RATIO = 1.9  # of two numbers of rows whose tick labels do not overlap
 OWN_LDA = " (mmpca)"  # suffix of a baseline that uses the LDA of this package; its curve is dashed
 ORACLE = "true parameters"
+# Fits of which only the end is shown: run, legend, marker and color.
+ENDS = (
+    ("topics re-estimated", "the same, topics re-estimated after each move", "s", COLORS[2]),
+    ("default", "default fit", "o", EMPHASIS),
+)
+COLUMNS = ("topic", "kind", "name", "probability")  # of the design
 
 
 def agreement_curves(
@@ -89,9 +105,9 @@ def _line_style(name: str, names: list[str]) -> dict[str, Any]:
 
 
 def run_courses(table: Columns) -> Figure:
-    """Draw the bound and the adjusted Rand index during runs, and the end points of default fits of the same data.
+    """Draw the bound and the adjusted Rand index during runs, and the end points of other fits of the same data.
 
-    The columns are `seed`, `run` ("published" or "default"), `epochs`, `above_truth` and `ari`.
+    The columns are `seed`, `run` ("published", "topics re-estimated" or "default"), `epochs`, `above_truth` and `ari`.
     """
     figure = new_figure(None, width=8.4, height=3.8)
     axes = figure.subplots(1, 2)
@@ -104,9 +120,10 @@ def run_courses(table: Columns) -> Figure:
             at = (seeds == seed) & (runs == "published")
             legend = "published algorithm, one random start" if number == 0 else None
             ax.plot(epochs[at], values[at], color=COLORS[0], linewidth=1, alpha=0.6, label=legend)
-        at = runs == "default"
-        style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5, "color": EMPHASIS}
-        ax.plot(np.full(at.sum(), 1.04 * epochs.max()), values[at], label="default fit", **style)
+        for number, (run, legend, marker, color) in enumerate(ENDS):
+            at = runs == run
+            style: dict[str, Any] = {"linestyle": "none", "marker": marker, "markersize": 5, "color": color}
+            ax.plot(np.full(at.sum(), (1.04 + 0.05 * number) * epochs.max()), values[at], label=legend, **style)
         ax.set_xlabel("epochs (passes over all rows)")
         ax.set_ylabel(label)
         tidy(ax)
@@ -193,3 +210,36 @@ def _row_ticks(sizes: Sequence[int]) -> list[int]:
         if size >= TICK_RATIO * ticks[-1] and sizes[-1] >= TICK_RATIO * size:
             ticks.append(size)
     return ticks + list(sizes[1:][-1:])
+
+
+def design_maps(table: Columns) -> Figure:
+    """Draw the true topics, words by topics on a logarithmic scale, and the topic proportions of the clusters.
+
+    The columns are `topic`, `kind` ("word" or "cluster"), `name` and `probability`; words are drawn in their order.
+    """
+    from matplotlib.colors import LogNorm
+
+    topics = list(dict.fromkeys(table["topic"]))
+    maps = {}
+    for kind in ("word", "cluster"):
+        names = list(dict.fromkeys(n for n, k in zip(table["name"], table["kind"], strict=True) if k == kind))
+        places = {name: place for place, name in enumerate(names)}
+        maps[kind] = np.zeros((len(topics), len(names)))
+        for topic, row_kind, name, probability in zip(*(table[c] for c in COLUMNS), strict=True):
+            if row_kind == kind:
+                maps[kind][topics.index(topic), places[name]] = probability
+    figure = new_figure(None, width=9.6, height=2.6)
+    axes = figure.subplots(1, 2, width_ratios=(3, 1.2))
+    words, clusters = np.ma.masked_equal(maps["word"], 0.0), maps["cluster"]
+    image = axes[0].imshow(
+        words, cmap=SEQUENTIAL, norm=LogNorm(vmin=words.min() / 3), aspect="auto", interpolation="nearest"
+    )
+    figure.colorbar(image, ax=axes[0], label="probability")
+    axes[0].set_yticks(range(len(topics)), [str(topic).replace("_", " ") for topic in topics])
+    axes[0].set_xlabel(f"{words.shape[1]} words, by their main topic")
+    axes[0].set_title("true topics $\\beta$", loc="left", fontsize="medium")
+    heat_map(axes[1], clusters.T, range(clusters.shape[1]), range(len(topics)), percent_texts(clusters.T))
+    axes[1].set_xlabel("topic")
+    axes[1].set_ylabel("cluster")
+    axes[1].set_title("true proportions $\\theta$, %", loc="left", fontsize="medium")
+    return figure
