@@ -38,8 +38,15 @@ def run_command(*arguments):
     return Outcome(result.exit_code, result.stdout, result.stderr)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory):
+    """Return the folder in which commands keep finished parts, instead of the cache of the user."""
+    ENV["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+    return ENV["XDG_CACHE_HOME"]
+
+
 @pytest.fixture(scope="session")
-def mmpca_command():
+def mmpca_command(cache):
     return run_command
 
 

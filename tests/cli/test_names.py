@@ -4,6 +4,7 @@ import io
 import re
 import shutil
 
+import pandas as pd
 import pytest
 from rich.table import Table
 from rich.text import Text
@@ -114,3 +115,31 @@ def test_json_keeps_names_exactly_without_sending_control_characters(mmpca_comma
 
 def test_files_keep_names_exactly(hostile):
     assert mmpca.load(hostile / "X.mmpca").feature_names_in_.tolist() == list(NAMES)
+
+
+def test_tables_over_time_are_those_of_the_model(mmpca_command, studio, tmp_path):
+    dates = [f"2024-{1 + i % 3:02}-15" for i in range(120)]
+    (tmp_path / "dates.txt").write_text("\n".join(dates) + "\n")
+    done = mmpca_command(
+        *("tables", studio / "X.mmpca", studio / "X.mtx", "-o", tmp_path / "out"),
+        *("--over", tmp_path / "dates.txt", "--bins", "M"),
+    )
+    assert done.code == 0, done.err
+    table = pd.read_csv(tmp_path / "out" / "over.csv")
+    expected = mmpca.load(studio / "X.mmpca").clusters_over(dates, bins="M")
+    own = table[table["kind"] == "cluster"]
+    assert own["group"].tolist() == expected["group"].tolist()
+    assert own["size"].tolist() == expected["size"].tolist()
+    assert set(table["kind"]) == {"cluster", "topic"}
+
+
+def test_edited_clusters_are_saved_with_the_bounds_shown(mmpca_command, studio, tmp_path):
+    path = tmp_path / "edited.mmpca"
+    shutil.copy(studio / "X.mmpca", path)
+    done = mmpca_command("edit", path, studio / "X.mtx", "--merge", "1,4", "--noise", 0)
+    assert done.code == 0, done.err
+    loaded = mmpca.load(path)
+    assert len(loaded.weights_) == 5
+    assert [edit.kind for edit in loaded.edits_] == ["merge", "noise"]
+    assert f"{loaded.bound_:,.3f}" in done.out
+    assert mmpca_command("edit", path, studio / "X.mtx", "--merge", "x").code == 2

@@ -87,3 +87,14 @@ def test_texts_for_a_model_of_counts_are_an_error(mmpca_command, studio, tmp_pat
     done = mmpca_command("predict", studio / "X.mmpca", path, "--text")
     assert done.code == 1
     assert str(path) in done.error
+
+
+def test_outliers_get_cluster_minus_one_on_request(mmpca_command, studio, model, tmp_path):
+    table = read_counts(studio / "X.mtx")
+    X = sparse.csr_array(sparse.vstack([table.X[:5], sparse.csr_array(np.ones((1, table.X.shape[1]), dtype=int))]))
+    write_counts(tmp_path / "new.npz", table._replace(X=X, row_names=None))
+    labels = mmpca_command("predict", studio / "X.mmpca", tmp_path / "new.npz", "--outliers", 0.001, "--json").json
+    found = [record["outlier_score"] for record in labels["labels"]]
+    np.testing.assert_allclose(found, model.outlier_scores(X), atol=6e-7)
+    assert [record["cluster"] for record in labels["labels"]] == model.predict(X, outliers=0.001).tolist()
+    assert labels["labels"][-1]["cluster"] == -1

@@ -1,6 +1,11 @@
 """``mmpca select``."""
 
 import csv
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -48,15 +53,17 @@ def test_progress_is_printed(selected):
 
 
 @pytest.mark.parametrize("has_store", [False, True])
-def test_an_interruption_before_the_first_cell_names_the_store(mmpca_command, studio, tmp_path, monkeypatch, has_store):
+def test_an_interruption_before_the_first_cell_names_the_store(
+    mmpca_command, studio, tmp_path, monkeypatch, cache, has_store
+):
     def interrupt(display, progress):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("mmpca.cli.progress.LineProgress.__call__", interrupt)
     store = ("--store", tmp_path / "cells") if has_store else ()
-    done = mmpca_command("select", studio / "X.mtx", *GRID, *store)
+    done = mmpca_command("select", studio / "X.mtx", *GRID, *store, "--seed", 9)
     assert (done.code, done.out) == (130, "")
-    assert (str(tmp_path / "cells") in done.error) == has_store
+    assert str(tmp_path / "cells" if has_store else cache) in done.error
 
 
 def test_without_numbers_the_search_starts_at_one_and_ends_inside(mmpca_command, studio):
@@ -92,3 +99,65 @@ def test_a_tiny_table_can_be_searched_without_numbers(mmpca_command, tmp_path):
 def test_a_grid_that_cannot_be_fitted_is_an_error(mmpca_command, studio, numbers):
     done = mmpca_command("select", studio / "X.mtx", "--clusters", numbers, "--topics", "2")
     assert (done.code, done.out) == (1, "")
+
+
+def test_finished_parts_are_kept_in_the_cache_until_the_search_ends(mmpca_command, studio, cache, monkeypatch):
+    def interrupt(display, progress):
+        if progress.stage == "cells" and progress.n_done:
+            raise KeyboardInterrupt
+
+    given = ("select", studio / "X.mtx", "-q", "3,4", "-k", 3, "--criterion", "icl", "--jobs", 1, "--seed", 3, "--json")
+    with monkeypatch.context() as patch:
+        patch.setattr("mmpca.cli.progress.LineProgress.__call__", interrupt)
+        stopped = mmpca_command(*given)
+    assert stopped.code == 130
+    (folder,) = (path.parent for path in Path(cache).rglob("topics-3.npz"))
+    assert str(folder) in stopped.err
+    resumed = mmpca_command(*given)
+    assert resumed.code == 0
+    assert str(folder) in resumed.err
+    assert not folder.exists()
+    whole = mmpca_command(*given, "--store", studio / "own").json
+    bounds = [[cell["bound"] for cell in found["cells"]] for found in (resumed.json, whole)]
+    assert bounds[0] == bounds[1]
+
+
+def children_of(pid):
+    """Return the processes that a process has started; its threads may end while they are listed."""
+    children = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):
+            children += map(int, (task / "children").read_text().split())
+    return children
+
+
+def command_of(pid):
+    """Return the command line of a process, or nothing if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.mark.skipif(not Path(f"/proc/{os.getpid()}/task").exists(), reason="processes are found in /proc")
+def test_a_terminated_search_ends_its_workers(start_python, studio, tmp_path):
+    grid = ("-q", "2-12", "-k", "2-9", "--criterion", "icl", "--jobs", 2, "--store", tmp_path / "store")
+    search = start_python("-m", "mmpca", "select", studio / "X.mtx", *grid)
+    workers, deadline = [], time.monotonic() + 120
+    while len(workers) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+        commands = {pid: command_of(pid) for pid in children_of(search.pid)}
+        workers = [pid for pid, command in commands.items() if command and b"tracker" not in command]
+    assert len(workers) >= 2
+    search.send_signal(signal.SIGTERM)
+    assert search.wait(30) == -signal.SIGTERM, search.stderr.read()
+    while any(map(is_running, workers)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(map(is_running, workers))

@@ -19,7 +19,7 @@ from mmpca.cli.options import BUNDLES, check_outputs, files_of
 from mmpca.cli.predict import predict
 from mmpca.cli.report import explore, report
 from mmpca.cli.reproduce import reproduce
-from mmpca.cli.results import rename, tables
+from mmpca.cli.results import edit, rename, tables
 from mmpca.cli.select import select
 
 # Commands in the order in which a new user needs them, with the heaviest package that each of them imports.
@@ -32,6 +32,7 @@ COMMANDS: dict[Callable[..., None], str] = {
     explain: "mmpca.model",
     tables: "mmpca.model",
     rename: "mmpca.model",
+    edit: "mmpca.model",
     report: "mmpca.report",
     explore: "mmpca.report",
     compare: "mmpca.evaluation",

@@ -63,6 +63,9 @@ def compare(
     sizes = options.default_sizes(clusters, topics, data.X.shape)
     console.notes(suspicions(data, n_clusters=sizes[0], n_topics=sizes[1]))  # now: the fits may take hours
     methods = chosen_methods(method or None, all_methods(*sizes, seed))
+    for estimator in methods.values():
+        if "verbose" in estimator.get_params():
+            estimator.set_params(verbose=0)  # the command shows progress itself
     notes = data.table.notes
     results = _fit_all(data.X, methods, sizes, truth, memory, notes)
     if not results:

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from mmpca.simulate import Simulation
 
 BAR_WIDTH = 4
+LEAST_WIDTH = 72  # columns of a terminal that shows bars beside the numbers
+NEXT = (
+    ("mmpca inspect FOLDER", "see whether the counts suit the model"),
+    ("mmpca select FOLDER --model best.mmpca", "choose the numbers of clusters and topics, and fit"),
+    ("mmpca report best.mmpca --data FOLDER", "write a page about the result, to read and to share"),
+)
 STAGES = {"topics": "topics", "shares": "search", "starts": "search"}  # of a fit of a small matrix; others are short
 
 
@@ -66,8 +72,11 @@ def run_demo(out: Console, *, noise: float, balance: float, seed: int, jobs: int
         f"({', '.join(f'{part} {seconds:.1f} s' for part, seconds in times.seconds.items())})"
     )
     out.print(f"agreement with the true clusters: adjusted Rand index {ari:.3f} (1 is perfect)\n")
-    out.print(_cluster_table(model, data))
+    out.print(_cluster_table(model, data, with_bars=out.width >= LEAST_WIDTH))
     out.print(topic_table(model, data.feature_names.tolist()))
+    out.print("Next, with your own texts (a folder of .txt files) or counts (a table, .mtx, .h5ad, ...):")
+    for command, purpose in NEXT:
+        out.print(Text.assemble("  ", (command, "bold"), f"  {purpose}"), soft_wrap=True)
 
 
 class StageTimes:
@@ -90,19 +99,19 @@ class StageTimes:
         return self._show(progress)
 
 
-def _cluster_table(model: MMPCA, data: Simulation) -> Table:
-    """Return the size, true cluster and topic shares of each cluster."""
+def _cluster_table(model: MMPCA, data: Simulation, *, with_bars: bool) -> Table:
+    """Return the size, true cluster and topic proportions of each cluster."""
     import numpy as np
 
     table = console_table(
-        "Clusters: size, most frequent true cluster, topic shares", right=["cluster", "rows", "truth"]
+        "Clusters: size, most frequent true cluster, topic proportions", right=["cluster", "rows", "truth"]
     )
     for k in range(len(model.components_)):
         table.add_column(f"topic {k}", no_wrap=True)
     for q, shares in enumerate(model.cluster_topics_):
         members = model.labels_ == q
         truth = np.bincount(data.labels[members], minlength=len(data.weights))
-        bars = [_bar(share) for share in shares]
+        bars = [_bar(share) if with_bars else f"{share:.2f}" for share in shares]
         table.add_row(str(q), str(members.sum()), f"{truth.argmax()} ({truth.max() / truth.sum():.0%})", *bars)
     return table
 

@@ -19,6 +19,7 @@ from mmpca.cli.tables import console_table, write_table
 if TYPE_CHECKING:
     from mmpca.model import MMPCA
     from mmpca.model.explanation import Evidence, Explanation
+    from mmpca.model.results import Words
 
 N_LEAST_CERTAIN = 3
 ALTERNATIVES_SHOWN = 4
@@ -64,6 +65,9 @@ def explain(
     from mmpca.model import read_model, results
 
     file = read_model(model)
+    words = results.words_of(file.model)
+    if file.text is not None and words == results.Words():
+        words = results.TEXT_WORDS
     data = read_for_model(input, read, file)
     names, has_names = data.row_names(), data.table.row_names is not None
     with console.ignored_name_warnings():
@@ -80,7 +84,8 @@ def explain(
     else:
         clusters = results.shown_names(file.model, "cluster")
         for why in explanations:
-            _show(console.out(), why, names[why.row] if has_names else f"row {why.row}", clusters[why.cluster])
+            name = names[why.row] if has_names else f"{words.row} {why.row}"
+            _show(console.out(), why, name, clusters[why.cluster], words)
 
 
 def find_rows(wanted: Sequence[str], names: Sequence[str], *, has_names: bool = True) -> list[int]:
@@ -146,15 +151,20 @@ def evidence_columns(explanations: Sequence[Explanation], names: Sequence[str]) 
             "log_odds": console.json_value(-why.margin),
             "gain": console.json_value(gain),
         }
-        evidence: list[tuple[str, int | None, float]] = [
-            (part.name, part.occurrences, part.nats) for part in why.evidence_for + why.evidence_against
+        evidence: list[tuple[str, int | None, float, str]] = [
+            (part.name, part.occurrences, part.nats, part.annotation)
+            for part in why.evidence_for + why.evidence_against
         ]
-        evidence += [(name, None, nats) for name, nats in why.other_terms]
-        lines += [head | {"feature": name, "count": count, "nats": nats} for name, count, nats in evidence]
-    return {name: [line[name] for line in lines] for name in lines[0]} if lines else {}
+        evidence += [(name, None, nats, "") for name, nats in why.other_terms]
+        titles = ("feature", "count", "nats", "annotation")
+        lines += [head | dict(zip(titles, part, strict=True)) for part in evidence]
+    columns = {name: [line[name] for line in lines] for name in lines[0]} if lines else {}
+    if not any(columns.get("annotation", ())):
+        columns.pop("annotation", None)
+    return columns
 
 
-def _show(out: Console, why: Explanation, name: str, cluster_name: str) -> None:
+def _show(out: Console, why: Explanation, name: str, cluster_name: str, words: Words) -> None:
     verb = "is in" if why.is_fitted else "would join"
     head = (
         (f"\n{name}", "bold"),
@@ -163,46 +173,53 @@ def _show(out: Console, why: Explanation, name: str, cluster_name: str) -> None:
         f" ({console.literal(cluster_name)}): " if cluster_name else ": ",
         (why.verdict, STYLES[why.verdict]),
     )
-    out.print(Text.assemble(*head, f", probability {why.probability:.{SHOWN_DIGITS}f}"))
+    refits = "" if why.stability is None else f", {why.stability:.0%} of the refits agree"
+    out.print(Text.assemble(*head, f", probability {why.probability:.{SHOWN_DIGITS}f}{refits}"))
     if why.runner_up is None:
         out.print("There is no other cluster.")
         return
     if why.is_held_by_itself:
         out.print(
-            f"Without the row's own contribution, cluster {why.runner_up} is more probable: the row has pulled cluster "
-            f"{why.cluster} toward itself, so moving it would not raise the bound."
+            f"Without its own contribution, cluster {why.runner_up} is more probable: the {words.row} has pulled "
+            f"cluster {why.cluster} toward itself, so moving it would not raise the bound."
         )
+    out.print(_evidence_table(why, words))
     out.print("Other clusters: log-odds, and gain in the bound, in nats", style="italic")
     table = console_table(right=["cluster", "log-odds", "gain"])
     for other in why.alternatives[:ALTERNATIVES_SHOWN]:
-        gain = "" if other.gain is None else f"{other.gain:+.2f}" if math.isfinite(other.gain) else "only row"
+        gain = "" if other.gain is None else f"{other.gain:+.2f}" if math.isfinite(other.gain) else f"only {words.row}"
         table.add_row(str(other.cluster), f"{other.log_odds:+.2f}", gain)
     out.print(table)
-    out.print(_evidence_table(why))
     margin = why.bound_margin
     if margin is not None and math.isfinite(margin.total):
         out.print(
             f"The bound prefers cluster {why.cluster} to cluster {why.runner_up} by {margin.total:+.2f} nats: "
-            f"{margin.from_features:+.2f} from features to first order, {margin.from_sizes:+.2f} from cluster sizes, "
-            f"{margin.remainder:+.2f} because clusters adapt to the row.",
+            f"{margin.from_features:+.2f} from {words.features} to first order, {margin.from_sizes:+.2f} from cluster "
+            f"sizes, {margin.remainder:+.2f} because clusters adapt to the {words.row}.",
             highlight=False,
             style="dim",
         )
 
 
-def _evidence_table(why: Explanation) -> Table:
+def _evidence_table(why: Explanation, words: Words) -> Table:
     table = console_table(
-        f"Evidence for cluster {why.cluster} against cluster {why.runner_up}: {why.margin:+.1f} nats", left=["feature"]
+        f"Evidence for cluster {why.cluster} against cluster {why.runner_up}: {why.margin:+.1f} nats",
+        left=[words.feature],
     )
     table.add_column("count", justify="right")
     table.add_column("nats", justify="right")
     table.add_column("")
     listed = why.evidence_for + why.evidence_against
+    is_annotated = any(part.annotation for part in listed)
+    if is_annotated:
+        table.add_column("annotation")
     largest = max((abs(part.nats) for part in listed), default=1.0)
     for part in listed:
-        table.add_row(part.name, str(part.occurrences), f"{part.nats:+.2f}", _bar(part.nats, largest))
+        cells = (part.name, str(part.occurrences), f"{part.nats:+.2f}", _bar(part.nats, largest))
+        table.add_row(*cells, *([part.annotation] if is_annotated else []))
     for name, nats in why.other_terms:
-        table.add_row(Text(name, style="dim"), "", f"{nats:+.2f}", "")
+        shown = name.replace("features", words.features).replace("rows", words.rows)
+        table.add_row(Text(shown, style="dim"), "", f"{nats:+.2f}", "")
     return table
 
 

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from mmpca.cli import INTERRUPTED, console, options
 from mmpca.cli.inputs import (
+    InputData,
     check_no_empty_rows,
     check_no_text_options,
     counted,
@@ -24,7 +25,7 @@ from mmpca.cli.inputs import (
 )
 from mmpca.cli.options import Algorithm, FitOptions, ReadOptions, ResultOptions, StartMethod, TextOptions
 from mmpca.cli.progress import progress_display
-from mmpca.cli.tables import console_table, records, write_table
+from mmpca.cli.tables import console_table, records, write_labels
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from mmpca.model import MMPCA
 
 FEATURES_SHOWN = 8
+FOLLOWS_TOTALS = 0.5  # share of the variance: more lies between clusters than within
 TOPICS_SHOWN, SMALLEST_SHARE = 3, 0.05  # of a cluster
 
 
@@ -82,23 +84,28 @@ def fit(
     kind: dict[str, Any] = {"start": start.value, "n_init": n_init, "algorithm": algorithm.value}
     model = MMPCA(clusters, topics, **kind, **fitting.parameters())
     is_resumed = checkpoint is not None and checkpoint.exists()  # asked now: the fit will write it
-    with _load(model, input, read, text, scheduler, drop_empty=fitting.drop_empty) as (rows, text_settings, suspected):
+    with _load(model, input, read, text, scheduler, drop_empty=fitting.drop_empty) as (rows, data, suspected):
         console.notes(suspected)  # now: the fit may take hours
         started = perf_counter()
         with _mention_checkpoint(checkpoint), console.collected_warnings() as caught, progress_display() as show:
             fit_loaded(model, rows, checkpoint=checkpoint, callback=show)
         seconds = perf_counter() - started
+        if data is not None:
+            data.describe(model, read)
         if output.model is not None:
-            model.save(output.model, text=text_settings)
+            model.save(output.model, text=None if data is None else data.text)
         labels: dict[str, list[Any]] = {}
         if output.labels is not None or output.json:
             with _mention_model(output.model):
                 labels = labels_of(model, rows)
+                labels = labels if data is None else data.with_empty_rows(labels)
                 if output.labels is not None:
-                    write_table(output.labels, labels, safe=output.safe_csv)
+                    write_labels(output.labels, labels, input, safe=output.safe_csv)
     is_interrupted = console.has_warning(caught, InterruptedSearchWarning)
     # Overdispersion is described below, in terms of the options of this command.
     notes = console.warning_texts(w for w in caught if not issubclass(w.category, OverdispersionWarning))
+    if data is not None:
+        notes += totals_note(model, data)
     console.notes([f"resumed from {checkpoint}"] * is_resumed + rows.notes + notes)
     advised = dispersion_advice(model)
     if output.json:
@@ -125,8 +132,8 @@ def fit(
 @contextmanager
 def _load(
     model: MMPCA, paths: list[Path], read: ReadOptions, text: TextOptions, scheduler: str | None, *, drop_empty: bool
-) -> Iterator[tuple[Loaded, dict[str, Any] | None, list[str]]]:
-    """Provide the rows of one input, or of several files, the settings used to count texts, and suspicions."""
+) -> Iterator[tuple[Loaded, InputData | None, list[str]]]:
+    """Provide the rows of one input, or of several files, the input if it is one, and suspicions."""
     from mmpca.distributed.fitting import check_model
     from mmpca.distributed.sources import Reading
     from mmpca.model.rules import check_fit_parameters
@@ -135,7 +142,7 @@ def _load(
     sizes = {"n_clusters": model.n_clusters, "n_topics": model.n_topics}
     if scheduler is None and len(paths) == 1:
         data = drop_empty_rows(read_data(paths[0], read, text), paths[0], drop=drop_empty)
-        yield load_data(data), data.text, suspicions(data, **sizes)
+        yield load_data(data), data, suspicions(data, **sizes)
         return
     check_no_text_options(paths[0], text)
     check_model(model)
@@ -230,7 +237,7 @@ def _show(model: MMPCA, seconds: float, is_interrupted: bool) -> None:
     out, names, cluster_topics = console.out(), results.feature_names(model), in_counts(model).cluster_topics
     ending = "converged" if model.converged_ else "interrupted" if is_interrupted else "not converged"
     out.print(
-        f"bound {model.bound_:,.1f} ({ending}), ICL {model.icl_:,.1f}, best of {len(model.starts_)} starts, "
+        f"bound {model.bound_:,.1f} ({ending}), ICL {model.icl_:,.1f}, best of {counted(len(model.starts_), 'start')}, "
         f"{seconds:.1f} s",
     )
     out.print(describe_dispersion(model), highlight=False)
@@ -257,6 +264,19 @@ def topic_table(model: MMPCA, names: Sequence[str]) -> Table:
         features = own.leading(FEATURES_SHOWN)
         table.add_row(str(k), ", ".join(f"{names[v]} {100 * own.share[v]:.1f}" for v in features))
     return table
+
+
+def totals_note(model: MMPCA, data: InputData) -> list[str]:
+    """Return a note if the clusters mostly separate rows with many counts from rows with few."""
+    from mmpca.evaluation import totals_explained
+
+    share = totals_explained(data.X.sum(axis=1), model.labels_)
+    if data.text is not None or share < FOLLOWS_TOTALS:  # kinds of texts differ in length
+        return []
+    return [
+        f"The clusters follow the totals of the rows: they explain {share:.0%} of the variance of log totals. If "
+        "totals reflect effort, such as sequencing depth, compare with rows rarefied to a common total."
+    ]
 
 
 def dispersion_advice(model: MMPCA) -> str | None:

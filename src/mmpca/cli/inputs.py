@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 TEXT_ENDINGS = (".jsonl", ".ndjson")  # always texts: no format of counts ends like this
 TABLE_ENDINGS = (".csv", ".tsv", ".xlsx", ".parquet", ".json", *TEXT_ENDINGS)
+LABEL_COLUMN = "--label-column"
 LABEL_COLUMNS = ("label", "labels", "class", "cluster")
+ROWS_READ, LEAST_WORDS = 100, 3  # to recognize a column of texts: records read, and their mean number of words
+MANY_LABELS = 30  # this many different numbers look like a measurement, not like classes
 ROW_COLUMN = "row"  # in the tables that fit, predict and simulate write
 
 
@@ -35,6 +38,8 @@ class InputData(NamedTuple):
 
     table: CountTable
     text: dict[str, Any] | None = None
+    all_names: list[str] | None = None  # of all rows, if some of them were left out
+    filled: NDArray[np.intp] | None = None  # positions of the others among them
 
     @property
     def X(self) -> sparse.csr_array:
@@ -52,6 +57,34 @@ class InputData(NamedTuple):
         kept = self.table._replace(X=self.X[rows], row_names=None if names is None else names[rows])
         return self._replace(table=kept)
 
+    @property
+    def empty_rows(self) -> list[int]:
+        """The positions of texts without words, which were left out of the fit; their label is -1."""
+        if self.text is None or self.all_names is None or self.filled is None:
+            return []
+        return sorted(set(range(len(self.all_names))) - set(self.filled.tolist()))
+
+    def with_empty_rows(self, labels: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        """Return a table of labels that also has the texts without words, at their positions."""
+        if not self.empty_rows or self.all_names is None:
+            return labels
+        missing: dict[str, Any] = {"cluster": -1}
+        columns = {name: iter(values) for name, values in labels.items()}
+        empty = set(self.empty_rows)
+        return {
+            name: self.all_names
+            if name == "row"
+            else [missing.get(name) if i in empty else next(values) for i in range(len(self.all_names))]
+            for name, values in columns.items()
+        }
+
+    def describe(self, model: MMPCA, read: ReadOptions) -> None:
+        """Record the data in a fitted model, in place: feature annotations, the layer, and texts without words."""
+        if self.table.feature_annotations:
+            model.feature_annotations_ = self.table.feature_annotations
+        model.__dict__.update({"_layer": read.layer} if read.layer else {})
+        model.__dict__.update({"_empty_rows": self.empty_rows} if self.empty_rows else {})
+
 
 # --- counts and texts -------------------------------------------------------------------------------------------
 
@@ -61,12 +94,37 @@ def read_data(path: Path, read: ReadOptions, text: TextOptions) -> InputData:
     if is_text(path, read):
         return _count_words(path, read, text)
     if path.exists():
-        check_no_text_options(path, text)
-    return InputData(_read_table(path, read))
+        check_no_text_options(path, text._replace(min_rows=1))
+    return InputData(_drop_rare_features(path, _read_table(path, read), text.min_rows))
+
+
+def _drop_rare_features(path: Path, table: CountTable, min_rows: int) -> CountTable:
+    """Return a table without the features that occur in fewer rows than this, with a note."""
+    import numpy as np
+
+    kept = np.flatnonzero(np.bincount(table.X.indices, minlength=table.X.shape[1]) >= min_rows)
+    if min_rows == 1:  # features that never occur are kept, so that columns can be matched by position
+        return table
+    if not kept.size:
+        raise CountsError(f"{path}: no feature occurs in {min_rows:,} rows. Lower --min-rows.")
+    if table.feature_names is None:
+        raise CountsError(
+            f"{path}: --min-rows needs feature names, which are used to match new rows. Add --feature-names."
+        )
+    annotations = {title: values[kept] for title, values in (table.feature_annotations or {}).items()}
+    n_dropped = table.X.shape[1] - kept.size
+    note = f"Dropped {counted(n_dropped, 'feature')} found in fewer than {min_rows:,} rows."
+    return table._replace(
+        X=table.X[:, kept],
+        feature_names=table.feature_names[kept],
+        feature_annotations=annotations or None,
+        notes=[*table.notes, note],
+    )
 
 
 def read_for_model(path: Path, read: ReadOptions, file: ModelFile) -> InputData:
-    """Read counts or texts, with the features of a model as columns."""
+    """Read counts or texts, with the features of a model as columns, from the layer of its fit by default."""
+    read = with_layer(path, read, file.model)
     if not is_text(path, read, is_text_model=file.text is not None):
         return InputData(_align(path, _read_table(path, read), file.model), file.text)
     if file.text is None:
@@ -75,6 +133,14 @@ def read_for_model(path: Path, read: ReadOptions, file: ModelFile) -> InputData:
             "fit a model to texts."
         )
     return InputData(_count_known_words(path, read, file), file.text)
+
+
+def with_layer(path: Path, read: ReadOptions, model: MMPCA) -> ReadOptions:
+    """Return the options with the layer that a model was fitted to, if the file can have layers."""
+    from mmpca.io.streams import suffix
+
+    is_layered = read.layer is None and (suffix(path) == ".h5ad" or read.format == "h5ad")
+    return read._replace(layer=getattr(model, "_layer", None)) if is_layered else read
 
 
 def drop_empty_rows(data: InputData, path: Path, *, drop: bool) -> InputData:
@@ -100,9 +166,9 @@ def drop_empty_rows(data: InputData, path: Path, *, drop: bool) -> InputData:
         noun, lack = ("row", "counts") if data.text is None else ("text", "words")
         first_name = data.row_names()[int(np.flatnonzero(n_entries == 0)[0])]
         which = repr(first_name) if n_empty == 1 else f"the first is {first_name!r}"
-        note = f"Dropped {counted(n_empty, noun)} without {lack} ({which}); dropped {noun}s get no label."
-        data.table.notes.append(note)
-    return data.take(filled) if n_empty else data
+        label = "dropped rows get no label" if data.text is None else "their label is -1"
+        data.table.notes.append(f"Left out {counted(n_empty, noun)} without {lack} ({which}); {label}.")
+    return data.take(filled)._replace(all_names=data.row_names(), filled=filled) if n_empty else data
 
 
 def counted(n: int, noun: str) -> str:
@@ -167,9 +233,37 @@ def check_no_text_options(path: Path, text: TextOptions) -> None:
 
 
 def _read_table(path: Path, read: ReadOptions) -> CountTable:
+    """Read counts; if the file has a column of texts instead, the error suggests counting their words."""
     from mmpca.io import read_counts
 
-    return read_counts(path, **_read_arguments(read))
+    try:
+        return read_counts(path, **_read_arguments(read))
+    except InputFileError as error:
+        if (column := _column_of_texts(path, read)) is None:
+            raise
+        shown = f"'{column}'" if " " in column else column
+        text = f"{path}: the column {column!r} holds texts. To count their words, add --text-column {shown}."
+        raise InputFileError(text, path=path) from error
+
+
+def _column_of_texts(path: Path, read: ReadOptions) -> str | None:
+    """Return the column of a table with the most words per value, if there are several words on average."""
+    from mmpca.io import columns
+    from mmpca.io.streams import suffix
+
+    if suffix(path) not in TABLE_ENDINGS or read.format is not None:
+        return None
+    try:
+        table = columns.read_columns(path, encoding=read.encoding, sheet=read.sheet, notes=[])
+    except (ValueError, OSError, ImportError):
+        return None
+    n_words = {
+        title: sum(len(value.split()) for value in values[:ROWS_READ] if isinstance(value, str))
+        for title, values in zip(table.titles, table.values, strict=True)
+    }
+    best = max(n_words, key=lambda title: n_words[title], default=None)
+    is_text = best is not None and n_words[best] >= LEAST_WORDS * min(len(table.numbers), ROWS_READ)
+    return best if is_text else None
 
 
 def _read_arguments(read: ReadOptions) -> dict[str, Any]:
@@ -261,23 +355,41 @@ def _count_known_words(path: Path, read: ReadOptions, file: ModelFile) -> CountT
     texts, names, notes = read_texts(path, **text_arguments(read))
     counts = counter.count(texts)
     n_unseen, n_known = int(counts.n_unseen.sum()), int(counts.X.sum())
-    if n_unseen:
+    if n_unseen and not _is_input_of_fit(file.model, counts.X):  # there, words were left out on purpose
         notes.append(f"{n_unseen:,} of {n_unseen + n_known:,} words are unknown to the model and were skipped.")
     return CountTable(counts.X, names, words, notes)
 
 
-def _stop_words(given: str | None) -> str | list[str] | None:
-    """Return the words in a file, or else the name of a language."""
-    if given is None or given == "english":
-        return given
-    if Path(given).exists():
-        return _read_words(Path(given))
-    if not given.isalpha():
-        raise InputFileError(
-            f"--stop-words {given}: expected a language or a file with one word per line, but there is no such file.",
-            path=given,
-        )
-    return given
+def _is_input_of_fit(model: MMPCA, X: Any) -> bool:
+    """Return True if counts are those that a model was fitted to."""
+    from mmpca.counts import as_counts
+    from mmpca.model.explanation import NOT_FITTED, fitted_labels
+
+    labels = fitted_labels(model.units.convert(as_counts(X, empty_rows="allow")), model)
+    return bool((labels != NOT_FITTED).any())
+
+
+def _stop_words(given: list[str] | None) -> str | list[str] | None:
+    """Return the words in files, the name of a language, or the words of several languages and files."""
+    from mmpca.text import words_to_ignore
+
+    found: list[str | list[str]] = []
+    for name in (
+        name.strip() for names in given or [] for name in ([names] if Path(names).exists() else names.split(","))
+    ):
+        if name != "english" and Path(name).exists():
+            found.append(_read_words(Path(name)))
+        elif name.isalpha():
+            found.append(name)
+        else:
+            raise InputFileError(
+                f"--stop-words {name}: expected a language or a file with one word per line, but there is no such "
+                "file.",
+                path=name,
+            )
+    if len(found) <= 1:
+        return found[0] if found else None
+    return sorted({word for one in found for word in words_to_ignore(one)})
 
 
 def _read_words(path: Path) -> list[str]:
@@ -299,7 +411,9 @@ def _read_lines(path: Path) -> list[str]:
 # --- known labels and other columns -----------------------------------------------------------------------------
 
 
-def read_labels(path: Path, names: Sequence[str] | None, n_rows: int, column: str | None = None) -> list[str]:
+def read_labels(
+    path: Path, names: Sequence[str] | None, n_rows: int, column: str | None = None, *, option: str = LABEL_COLUMN
+) -> list[str]:
     """Read one label per row, from a table with a header, or from any other file with one per line.
 
     In a table, `column` has the labels; by default the first of `LABEL_COLUMNS`, or the only one apart from the names.
@@ -313,12 +427,13 @@ def read_labels(path: Path, names: Sequence[str] | None, n_rows: int, column: st
         return check_length(path, _read_lines(path), n_rows)
     table = _read_table_of_values(path)
     named = None if names is None else _find_name_column(path, table, names, column)
-    labels = table[_find_label_column(path, table, named, column)]
+    labels = table[_find_label_column(path, table, named, column, option)]
+    if option == LABEL_COLUMN:  # other values of rows may be numbers
+        _check_labels(path, table, labels)
     if named is None:
-        rows = table.get(ROW_COLUMN)
-        if names is not None and rows is not None:
-            text = f'{path}: no name in the column "{ROW_COLUMN}" is in the data, so labels are matched by position.'
-            console.notes([f"{text} The first names are {rows[0]!r} and {names[0]!r}."])
+        if names is not None and (ROW_COLUMN in table or any(name != str(i) for i, name in enumerate(names))):
+            text = f"{path}: no column contains the names of the rows, such as {names[0]!r}, so labels are matched by"
+            console.notes([f"{text} position."])
         return check_length(path, labels, n_rows)
     assert names is not None
     rows = table[named]
@@ -355,7 +470,9 @@ def _find_name_column(
     return fitting[0]
 
 
-def _find_label_column(path: Path, table: Mapping[str, list[str]], named: str | None, column: str | None) -> str:
+def _find_label_column(
+    path: Path, table: Mapping[str, list[str]], named: str | None, column: str | None, option: str
+) -> str:
     """Return the column with the labels; raise an error if it is not there, or if there are several candidates."""
     others = [title for title in table if title not in (named, ROW_COLUMN)]
     shown = f"The columns are {', '.join(map(repr, table))}"
@@ -365,23 +482,46 @@ def _find_label_column(path: Path, table: Mapping[str, list[str]], named: str | 
         return column
     known = next((title for title in LABEL_COLUMNS if title in others), None)
     if known is None and len(others) != 1:
-        raise InputFileError(
-            f"{path}: expected one column of labels. {shown}: choose one with --label-column.", path=path
-        )
+        raise InputFileError(f"{path}: expected one column of labels. {shown}: choose one with {option}.", path=path)
     return known or others[0]
 
 
 def _check_names(path: Path, title: str, rows: Sequence[str], names: Sequence[str]) -> None:
     """Raise an error unless both lists have the names of the data, each once."""
     in_table, in_data = Counter(rows), Counter(names)
+    missing = [name for name in names if not in_table[name]]
+    if missing:
+        raise InputFileError(
+            f"{path}: labels cannot be matched to rows, because {len(missing):,} of {len(names):,} rows are not in the "
+            f"column {title!r}, the first of them {missing[0]!r}. Add them, with a label such as unknown, "
+            "or leave them out of the data.",
+            path=path,
+        )
     for name in names:
         if in_table[name] != 1 or in_data[name] != 1:
             raise InputFileError(
                 f"{path}: labels cannot be matched to rows, because {name!r} occurs {in_table[name]} times in the "
-                f"column {title!r} and {in_data[name]} times in the data. List each row exactly once, or remove "
-                "the column to match labels by position.",
+                f"column {title!r} and {in_data[name]} times in the data. List each row exactly once.",
                 path=path,
             )
+
+
+def _check_labels(path: Path, table: Mapping[str, list[str]], labels: list[str]) -> None:
+    """Print a note if the labels look like a measurement."""
+    different = set(labels) - {""}
+    if len(different) > MANY_LABELS and all(_is_number(label) for label in different):
+        title = next(title for title, values in table.items() if values is labels)
+        others = ", ".join(repr(other) for other in table if other != title)
+        text = f"{path}: the column {title!r} has {len(different):,} different numbers, which do not look like labels."
+        console.notes([f"{text} The other columns are {others}; choose one with {LABEL_COLUMN}."])
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def read_columns(path: Path) -> dict[str, list[str]]:
@@ -449,6 +589,11 @@ def load_files(
     from mmpca.distributed.workers import open_workers
     from mmpca.monitor import Monitor
 
+    if read.text and (missing := [path for path in paths if not path.exists()]):
+        raise CountsError(
+            f"{missing[0]}: no such file. --text takes no value; if this is the column of texts, write --text-column "
+            f"{missing[0]}."
+        )
     for path in paths:
         if is_text(path, read, is_text_model=is_text_model):
             raise CountsError(

@@ -31,8 +31,8 @@ Stabilization = StrEnum("Stabilization", ["none", "sqrt"])
 Dispersion = StrEnum("Dispersion", ["multinomial", "shares", "polya", "auto"])
 SelectionCriterion = StrEnum("SelectionCriterion", ["shares", "predictive", "icl"])
 ExperimentName = StrEnum(
-    "ExperimentName", {"intro": "intro", "noise": "noise", "selection": "selection", "sample_size": "sample-size",
-                       "runtime": "runtime", "reports": "reports"},
+    "ExperimentName", {"design": "design", "intro": "intro", "noise": "noise", "selection": "selection",
+                       "sample_size": "sample-size", "runtime": "runtime", "reports": "reports"},
 )  # fmt: skip
 
 
@@ -145,8 +145,7 @@ def files_of(annotations: Mapping[str, Any], values: Mapping[str, Any]) -> tuple
         if ".mtx" in path.suffixes or path.name.startswith("docword") or values.get("format") in ("mtx", "uci"):
             beside = find_names(Request(path, transpose=False), (0, 0))[:2]
             inputs += [Path(file) for file in beside if isinstance(file, Path)]
-    if values.get("stop_words") not in (None, "english"):
-        inputs.append(Path(values["stop_words"]))
+    inputs += [Path(word) for word in values.get("stop_words") or [] if word != "english"]
     return inputs, outputs
 
 
@@ -219,7 +218,14 @@ CountsOutput = Annotated[
     ),
 ]
 LabelsOutput = Annotated[
-    Path | None, table_option("--labels", "-o", help=f"Write the cluster of each row to this table: {TABLES}")
+    Path | None,
+    typer.Option(
+        "--labels",
+        "-o",
+        help=f"Write the cluster of each row to this table: {TABLES} For .h5ad inputs, also .h5ad, as a labeled copy.",
+        callback=output_file(".csv", ".tsv", ".json", ".parquet", ".h5ad"),
+        rich_help_panel="Output",
+    ),
 ]
 TableOutput = Annotated[Path | None, table_option("--output", "-o", help=f"Write the results to this table: {TABLES}")]
 SafeCsv = Annotated[
@@ -311,7 +317,7 @@ class TextOptions(NamedTuple):
     """How to count the words of texts."""
 
     min_rows: Annotated[
-        int, text_option("--min-rows", min=1, help="Drop words that occur in fewer texts than this.")
+        int, text_option("--min-rows", min=1, help="Drop words or other features that occur in fewer rows than this.")
     ] = 1
     max_share: Annotated[
         float,
@@ -320,8 +326,11 @@ class TextOptions(NamedTuple):
         ),
     ] = 1.0
     stop_words: Annotated[
-        str | None,
-        text_option("--stop-words", help="A language such as english or german, or a file with one word per line."),
+        list[str] | None,
+        text_option(
+            "--stop-words",
+            help="A language such as english or german, or a file with one word per line; can be repeated.",
+        ),
     ] = None
     ngrams: Annotated[int, text_option("--ngrams", min=1, max=5, help="Also count sequences of up to N words.")] = 1
     words: Annotated[Path | None, text_option("--words", help="Count only the words in this file.")] = None
@@ -346,7 +355,7 @@ class FitOptions(NamedTuple):
     dispersion: Annotated[
         Dispersion,
         typer.Option("--dispersion", help="How counts vary within clusters; polya for abundances and reads."),
-    ] = Dispersion.multinomial
+    ] = Dispersion.auto
     stabilize: Annotated[Stabilization, typer.Option("--stabilize", help="Fit square roots of the counts.")] = (
         Stabilization.none
     )
@@ -370,6 +379,33 @@ class PageOptions(NamedTuple):
     )
     results: Annotated[Path | None, page_option("--results", help="Table of mmpca select --results, as .csv.")] = None
     title: Annotated[str | None, page_option("--title", help="Heading of the page.")] = None
+    row_word: Annotated[
+        str | None,
+        page_option("--row-word", help="Word for a row, such as article, site or cell.", show_default="row, or text"),
+    ] = None
+    feature_word: Annotated[
+        str | None,
+        page_option(
+            "--feature-word", help="Word for a feature, such as word, species or gene.", show_default="feature, or word"
+        ),
+    ] = None
+    refits: Annotated[
+        int,
+        page_option(
+            "--refits",
+            min=0,
+            help="Refit to this many random subsets of rows; save in the model file which clusters are found again.",
+        ),
+    ] = 0
+    text_size: Annotated[
+        float,
+        page_option(
+            "--text-size",
+            min=0,
+            metavar="MB",
+            help="Maximum size of all texts in a page; explore always shows whole texts.",
+        ),
+    ] = 2.0
 
 
 BUNDLES = (ReadOptions, TextOptions, ResultOptions, FitOptions, PageOptions)

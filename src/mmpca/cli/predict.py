@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mmpca.cli import console, options
-from mmpca.cli.inputs import counted, load_data, load_files, read_for_model, suspicions
+from mmpca.cli.inputs import counted, load_data, load_files, read_for_model, suspicions, with_layer
 from mmpca.cli.options import ReadOptions
-from mmpca.cli.tables import columns_table, records, write_table
+from mmpca.cli.tables import columns_table, records, write_labels
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from mmpca.distributed.sources import Loaded
     from mmpca.model import ModelFile
 
@@ -26,6 +29,12 @@ def predict(
     probabilities: Annotated[
         bool, options.output_option("--probabilities", help="Add a column for each cluster.")
     ] = False,
+    outliers: Annotated[
+        float | None,
+        options.output_option(
+            "--outliers", min=0.0, max=1.0, help="Add outlier scores; rows with a score below this get cluster -1."
+        ),
+    ] = None,
     safe_csv: options.SafeCsv = False,
     json: options.Json = False,
     scheduler: options.Scheduler = None,
@@ -48,7 +57,8 @@ def predict(
 
     from mmpca.backend import map_rows, row_entries
     from mmpca.distributed.fitting import best_rows, probability_rows, score_rows
-    from mmpca.model import prediction, read_model
+    from mmpca.model import prediction, read_model, results
+    from mmpca.model.outliers import mark_outliers, score_block
 
     file = read_model(model)
     with _load(input, read, scheduler, file) as rows:
@@ -56,27 +66,43 @@ def predict(
         # With a column per cluster, all probabilities come back; otherwise only the largest.
         every = score_rows(probability_rows, file.model, backend) if probabilities else None
         best = score_rows(best_rows, file.model, backend) if every is None else prediction.most_probable(every)
-        n_empty = int((map_rows(backend, row_entries, np.arange(backend.n_rows)) == 0).sum())
+        scores = None
+        if outliers is not None:
+            scores = map_rows(backend, score_block, np.arange(backend.n_rows), best["cluster"], shared=(file.model,))
+        is_empty = map_rows(backend, row_entries, np.arange(backend.n_rows)) == 0
+    marked = best["cluster"]
+    if scores is not None and outliers is not None:
+        marked = mark_outliers(file.model, marked, scores, outliers)
+    clusters = np.where(is_empty, results.NO_CLUSTER, marked)
     table: dict[str, list[Any]] = {
         "row": rows.row_names or [],
-        "cluster": best["cluster"].tolist(),
-        "cluster_name": file.model.cluster_names_[best["cluster"]].tolist(),
-        "probability": best["probability"].round(6).tolist(),
+        "cluster": clusters.tolist(),
+        "cluster_name": results.names_of_clusters(file.model, clusters),
+        "probability": _rounded(best["probability"], is_empty),
     }
     if every is not None:
-        table |= {f"cluster_{q}": column.round(6).tolist() for q, column in enumerate(every.T)}
-    if n_empty:
-        empty = counted(n_empty, "row")
-        notes.append(f"{empty} without counts of known features assigned to the largest cluster.")
+        table |= {f"cluster_{q}": _rounded(column, is_empty) for q, column in enumerate(every.T)}
+    if scores is not None:
+        table["outlier_score"] = _rounded(scores, is_empty)
+    if is_empty.any():
+        first = (rows.row_names or [])[int(is_empty.argmax())]
+        empty = counted(int(is_empty.sum()), "row")
+        notes.append(f"{empty} without counts of known features (the first is {first!r}); their label is -1.")
     console.notes(notes)
     if labels is not None:
-        write_table(labels, table, safe=safe_csv)
+        write_labels(labels, table, input, safe=safe_csv)
     if json:
         console.print_json({"labels": records(table) if labels is None else labels, "notes": notes})
     elif labels is None:
         _show(table)
     else:
         console.line(f"{len(best):,} labels written to {labels}")
+
+
+def _rounded(values: NDArray[Any], is_empty: NDArray[np.bool_]) -> list[float | None]:
+    """Return rounded probabilities; None for rows without counts."""
+    pairs = zip(values.round(6).tolist(), is_empty.tolist(), strict=True)
+    return [None if empty else value for value, empty in pairs]
 
 
 @contextmanager
@@ -91,7 +117,7 @@ def _load(paths: list[Path], read: ReadOptions, scheduler: str | None, file: Mod
         yield load_data(data)
         return
     model, is_text_model = file.model, file.text is not None
-    reading = fitting.reading_for(model)
+    reading, read = fitting.reading_for(model), with_layer(paths[0], read, model)
     with load_files(paths, read, scheduler, reading, n_jobs=model.n_jobs, is_text_model=is_text_model) as loaded:
         fitting.check_features(model, loaded.backend)
         unmatched = [] if reading.known is not None else note_on_positions(False, loaded.feature_names is not None)

@@ -29,7 +29,7 @@ from mmpca.errors import InputFileError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mmpca.model import MMPCA, ModelFile
+    from mmpca.model import ModelFile
 
 # Columns of any criterion.
 RESULT_COLUMNS = (
@@ -57,8 +57,8 @@ def report(
     """
     from mmpca.report import write_report
 
-    fitted, contents = read_contents(model, page, read)
-    path = write_report(fitted, output, title=page.title, **contents)
+    file, contents = read_contents(model, page, read)
+    path = write_report(file.model, output, title=page.title, text_size=round(1e6 * page.text_size), **contents)
     console.line(f"{path.stat().st_size / 1000:,.0f} kB written to {path}")
 
 
@@ -69,9 +69,11 @@ def explore(
     browser: Annotated[bool, typer.Option("--browser", help="Open the page in the browser.")] = False,
     read: ReadOptions = ReadOptions(),
 ) -> None:
-    """Browse a model: the page of mmpca report, and all rows with search and explanations.
+    """Browse and edit a model: the page of mmpca report with all rows and their whole texts.
 
-    The page is served to this machine only, at an address with a secret token, until Ctrl-C.
+    You can rename and merge clusters, mark them as noise, move rows, and run the search again from there;
+    changes are saved in the model file. The page is served to this machine only, at an address with a secret token,
+    until Ctrl-C.
 
     For example:
 
@@ -79,8 +81,10 @@ def explore(
     """
     from mmpca.report import Explorer
 
-    fitted, contents = read_contents(model, page, read)
-    with Explorer(fitted, title=page.title, port=port, **contents) as explorer:
+    file, contents = read_contents(model, page, read)
+    with Explorer(
+        file.model, title=page.title, port=port, save=lambda edited: edited.save(model, text=file.text), **contents
+    ) as explorer:
         console.line(explorer.url)
         console.notes(["This address is private to you and works until Ctrl-C."])
         with _browser(explorer.url) if browser else nullcontext():
@@ -110,13 +114,16 @@ def _browser(url: str) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-def read_contents(model: Path, page: PageOptions, read: ReadOptions) -> tuple[MMPCA, dict[str, Any]]:
-    """Return a model and the contents of its page: X, labels, texts, row_names and search."""
+def read_contents(model: Path, page: PageOptions, read: ReadOptions) -> tuple[ModelFile, dict[str, Any]]:
+    """Return a model file and the contents of its page: X, labels, texts, row_names and search."""
     import numpy as np
 
-    from mmpca.model import read_model
+    from mmpca.model import read_model, results
 
     file = read_model(model)
+    if file.text is not None and results.words_of(file.model) == results.Words():
+        file.model.rename(**results.TEXT_WORDS._asdict())
+    file.model.rename(row=page.row_word, feature=page.feature_word)
     data = None if page.data is None else read_for_model(page.data, read, file)
     names = None if data is None else data.row_names()
     n_rows = len(file.model.labels_) if names is None else len(names)
@@ -132,8 +139,22 @@ def read_contents(model: Path, page: PageOptions, read: ReadOptions) -> tuple[MM
             labels, texts = (None if values is None else [values[i] for i in rows] for values in (labels, texts))
         console.notes(data.table.notes)
         X, shown_names = data.X, None if data.table.row_names is None else data.row_names()
+    if page.refits:
+        if X is None:
+            raise typer.BadParameter("--refits needs the input of the fit: add --data.")
+        _keep_refits(file, model, X, page.refits)
     search = None if page.results is None else read_results(page.results)
-    return file.model, {"X": X, "labels": labels, "texts": texts, "row_names": shown_names, "search": search}
+    return file, {"X": X, "labels": labels, "texts": texts, "row_names": shown_names, "search": search}
+
+
+def _keep_refits(file: ModelFile, path: Path, X: Any, n_refits: int) -> None:
+    """Refit the model to subsets of the rows, and save in its file how well the same clusters are found again."""
+    from mmpca.evaluation import stability
+
+    with console.ignored_name_warnings():
+        found = stability(file.model, X, n_refits=n_refits, n_jobs=-1, random_state=0)
+    file.model.keep_stability(found).save(path, text=file.text)
+    console.notes([f"The result of {counted(n_refits, 'refit')} is saved in {path}."])
 
 
 def read_results(path: Path) -> dict[str, NDArray[Any]]:

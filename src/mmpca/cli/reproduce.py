@@ -41,8 +41,28 @@ def reproduce(
             "--methods",
             parser=options.name_list,
             help="noise, sample-size: some of ceiling, mmpca, lda-space, lda-space-mmpca, lda, lda-mmpca, nmf-em, "
-            "mixtures, dirichlet, directions.",
+            "mixtures, htscluster, integrated, polya, gsdmm, directions.",
             show_default="all",
+        ),
+    ] = None,
+    noise: Annotated[
+        float | None,
+        typer.Option(
+            "--noise",
+            min=0.0,
+            max=1.0,
+            help="intro, selection, sample-size, runtime: noise level.",
+            show_default="as in the paper",
+        ),
+    ] = None,
+    balance: Annotated[
+        float | None,
+        typer.Option(
+            "--balance",
+            min=0.01,
+            max=1.0,
+            help="intro, sample-size, runtime: balance of cluster sizes.",
+            show_default="as in the paper",
         ),
     ] = None,
     seed: Annotated[
@@ -55,8 +75,9 @@ def reproduce(
 ) -> None:
     """Run one of the paper's experiments, and write its table and figure.
 
-    intro: bound and agreement during a fit. noise: all methods under noise and unequal clusters.
-    selection: the numbers of clusters and topics. sample-size: all methods with few and many rows.
+    design: the true topics. intro: bound and agreement during a fit.
+    noise: all methods under noise and unequal clusters. selection: the numbers of clusters and topics.
+    sample-size: all methods with few and many rows.
     runtime: time against the number of rows. reports: synthetic medical reports, with a page about their clusters.
 
     Finished tasks are saved; after an interruption or a crash, the same command resumes.
@@ -72,7 +93,14 @@ def reproduce(
     from mmpca.plots.style import check_matplotlib
 
     check_matplotlib()  # now, not after hours
-    given = {"replicates": replicates, "seed": seed, "levels": levels, "families": methods}
+    given = {
+        "replicates": replicates,
+        "seed": seed,
+        "levels": levels,
+        "families": methods,
+        "noise": noise,
+        "balance": balance,
+    }
     _check_options(name.value, given)
     folder = out or Path(f"mmpca-{name.value}{'-quick' if quick else ''}")
     experiment = make(name.value, quick=quick, **given)
@@ -95,7 +123,8 @@ def _check_options(name: str, given: Mapping[str, Any]) -> None:
     """Raise an error if an option does not apply to the experiment."""
     from mmpca.paper import EXPERIMENTS
 
-    for option, flag in (("levels", "--levels"), ("families", "--methods")):
+    flags = {"levels": "--levels", "families": "--methods", "noise": "--noise", "balance": "--balance"}
+    for option, flag in flags.items():
         valid = [other for other, kind in EXPERIMENTS.items() if option in {field.name for field in fields(kind)}]
         if given.get(option) is not None and name not in valid:
             raise ValueError(f"{flag} applies to {' and '.join(valid)}, but the experiment is {name}. Remove it.")

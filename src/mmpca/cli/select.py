@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import shutil
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
 from mmpca.cli import INTERRUPTED, console, options
-from mmpca.cli.fit import labels_of
-from mmpca.cli.inputs import drop_empty_rows, load_data, read_data, suspicions
+from mmpca.cli.fit import dispersion_advice, labels_of, totals_note
+from mmpca.cli.inputs import InputData, drop_empty_rows, load_data, read_data, suspicions
 from mmpca.cli.options import FitOptions, ReadOptions, ResultOptions, SelectionCriterion, TextOptions
 from mmpca.cli.progress import progress_display
-from mmpca.cli.tables import console_table, records, write_table
-from mmpca.errors import InterruptedSearchWarning, SuspiciousCountsWarning
+from mmpca.cli.tables import console_table, records, write_labels, write_table
+from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning, SuspiciousCountsWarning
+
+NO_IDENTITY = ("n_jobs", "store", "verbose")  # parameters that results do not depend on
+KEPT_SECONDS = 30 * 24 * 3600  # parts of an abandoned search
 
 if TYPE_CHECKING:
     from mmpca.selection import MMPCASearch
@@ -47,7 +54,12 @@ def select(
         typer.Option("--criterion", help="shares lets rows of a cluster differ; the others fit a whole grid."),
     ] = SelectionCriterion.shares,
     store: Annotated[
-        Path | None, typer.Option("--store", help="Folder for finished cells; the same command resumes from it.")
+        Path | None,
+        typer.Option(
+            "--store",
+            help="Folder for finished parts; the same command resumes from it.",
+            show_default="one in your cache folder, until the search ends",
+        ),
     ] = None,
     resamples: Annotated[
         int | None,
@@ -75,8 +87,6 @@ def select(
 
       mmpca select reports/ -q 2,4,6,8 -k 2-4 --stop-words english --min-rows 2 --results cells.csv
     """
-    import numpy as np
-
     from mmpca.selection import MMPCASearch
 
     data = drop_empty_rows(read_data(input, read, text), input, drop=fitting.drop_empty)
@@ -87,26 +97,35 @@ def select(
         n_clusters=clusters or "auto",
         n_topics=topics or "auto",
         criterion=criterion.value,
-        store=store,
         n_resamples="auto" if resamples is None else resamples,
         **fitting.parameters(),
     )
+    own = _own_store(search, data) if store is None else None
+    search.set_params(store=store or own)
     try:
         with console.collected_warnings() as caught, progress_display() as show:
             search.fit(data.X, callback=show)
     except KeyboardInterrupt:
-        kept = "" if store is None else f" Finished parts are in {store}; the same command resumes there."
-        raise KeyboardInterrupt(f"No model was written.{kept}") from None
+        kept = store or own
+        where = "" if kept is None else f" Finished parts are in {kept}; run the same command again to resume."
+        raise KeyboardInterrupt(f"No model was written.{where}") from None
+    if own is not None and not console.has_warning(caught, InterruptedSearchWarning):
+        shutil.rmtree(own, ignore_errors=True)  # the results are complete
     best, cells = search.best_estimator_, {name: column.tolist() for name, column in search.results_.items()}
     if data.table.feature_names is not None:  # scikit-learn takes names from data frames, not from sparse matrices
-        best.feature_names_in_ = np.array([str(name) for name in data.table.feature_names], dtype=object)
+        best.name_features(data.table)
+    data.describe(best, read)
     if output.model is not None:
         best.save(output.model, text=data.text)
-    labels = labels_of(best, load_data(data))
-    for path, table in ((output.labels, labels), (results, cells)):
-        if path is not None:
-            write_table(path, table, safe=output.safe_csv)
-    notes += console.warning_texts(w for w in caught if not issubclass(w.category, SuspiciousCountsWarning))
+    labels = data.with_empty_rows(labels_of(best, load_data(data)))
+    if output.labels is not None:
+        write_labels(output.labels, labels, [input], safe=output.safe_csv)
+    if results is not None:
+        write_table(results, cells, safe=output.safe_csv)
+    told = (SuspiciousCountsWarning, OverdispersionWarning)  # above, and below in terms of the options
+    notes += console.warning_texts(w for w in caught if not issubclass(w.category, told))
+    advice = dispersion_advice(best) if console.has_warning(caught, OverdispersionWarning) else None
+    notes += ([] if advice is None else [advice]) + totals_note(best, data)
     console.notes(notes)
     if output.json:
         document = {
@@ -131,8 +150,38 @@ def select(
         raise typer.Exit(INTERRUPTED)
 
 
+def _own_store(search: MMPCASearch, data: InputData) -> Path | None:
+    """Return a folder in the user's cache for exactly these data and options; None if it cannot be written.
+
+    An earlier run is resumed from its folder, with a note. Old folders are removed.
+    """
+    from mmpca import __version__
+    from mmpca.counts import as_counts
+    from mmpca.store import cache_folder, digest
+
+    counts = as_counts(data.X)
+    arrays = (counts.indptr, counts.indices, counts.data)
+    content = hashlib.sha256(b"".join(hashlib.sha256(array.tobytes()).digest() for array in arrays)).hexdigest()
+    options = {name: repr(value) for name, value in search.get_params(deep=False).items() if name not in NO_IDENTITY}
+    root = cache_folder() / "select"
+    folder = root / digest({"mmpca": __version__, "data": content, "shape": list(data.X.shape)} | options)
+    try:
+        is_resumed = folder.is_dir() and any(folder.iterdir())
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+        for other in root.iterdir():
+            if other.is_dir() and time() - other.stat().st_mtime > KEPT_SECONDS:
+                shutil.rmtree(other, ignore_errors=True)
+    except OSError as error:
+        console.notes([f"Finished parts are not kept, because {root} is not writable ({error.strerror})."])
+        return None
+    verb = "Resuming from finished parts in" if is_resumed else "Until the search ends, finished parts are kept in"
+    console.notes([f"{verb} {folder}."])
+    return folder
+
+
 def _evidence(search: MMPCASearch) -> dict[str, Any]:
-    """Return what the criterion "shares" adds to the JSON document."""
+    """Return the entries of the JSON document that only the criterion "shares" has."""
     if search.criterion != "shares":
         return {}
     choice = search.choice_

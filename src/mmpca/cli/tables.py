@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,42 @@ def write_table(path: Path, table: Columns, *, safe: bool = False) -> None:
         content = format_columns(table, "\t" if path.suffix == ".tsv" else ",")
 
     write_atomically(path, lambda file: file.write(content))
+
+
+def write_labels(path: Path, table: Columns, inputs: Sequence[Path], *, safe: bool = False) -> None:
+    """Write labels as a table, or into `obs` of a copy of the input if the file ends in .h5ad."""
+    if path.suffix != ".h5ad":
+        write_table(path, table, safe=safe)
+        return
+    if len(inputs) != 1 or inputs[0].suffix != ".h5ad":
+        raise ValueError(f"{path}: labels can be written to .h5ad only if the input is one .h5ad file. Choose .csv.")
+    try:
+        import h5py
+        import pandas as pd
+        from anndata.io import read_elem, write_elem
+    except ImportError:
+        raise ImportError("AnnData files need anndata, which is not installed: pip install 'mmpca[anndata]'") from None
+    part = path.with_name(f".{path.name}.part")
+    try:
+        shutil.copyfile(inputs[0], part)
+        with h5py.File(part, "r+") as file:
+            obs = read_elem(file["obs"])
+            own = pd.DataFrame({name: list(column) for name, column in table.items() if name != "row"})
+            own.index = pd.Index([str(name) for name in table["row"]])
+            if own.index.is_unique:  # rows without counts may have been left out
+                own = own.reindex(obs.index.astype(str))
+            elif len(own) != len(obs):
+                raise ValueError(f"{inputs[0]}: observation names are not unique, so labels cannot be matched to them.")
+            clusters = own["cluster"].fillna(-1).astype(int)
+            obs["mmpca"] = pd.Categorical([None if q < 0 else str(q) for q in clusters])
+            obs["mmpca_name"] = pd.Categorical(own["cluster_name"].to_numpy())
+            for name in own.columns.drop(["cluster", "cluster_name"]):
+                obs[f"mmpca_{name}"] = own[name].to_numpy(dtype=float)
+            del file["obs"]
+            write_elem(file, "obs", obs)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def is_formula(value: Any) -> bool:
