@@ -2,7 +2,8 @@
 
 Every folder in the path is a run with its counts, topics, first and final labels, bound and criterion. Three things are
 required: the bound at its final labels is the same, a search from its first labels ends where no single move gains, and
-the best of ten starts does not end below it.
+the best of ten starts does not end below it. Processor times are compared if the run has them.
+`benchmarks/r/run_mompca.R` makes such runs.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import csv
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import process_time
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +45,8 @@ class Reference(NamedTuple):
     n_clusters: int
     bound: float
     icl: float
+    topic_seconds: float  # processor time; NaN if the run has none
+    search_seconds: float
 
     def fit(self, **options: object) -> MMPCA:
         """Fit with the run's topics."""
@@ -117,6 +121,8 @@ def read(folder: Path) -> Reference:
         n_clusters=int(result["n_clusters"]),
         bound=result["bound"],
         icl=result["icl"],
+        topic_seconds=result.get("beta_cpu_seconds", np.nan),
+        search_seconds=result.get("search_cpu_seconds", np.nan),
     )
 
 
@@ -151,10 +157,44 @@ def compare(references: list[Reference]) -> list[Line]:
             line(f"{algorithm} from R's start: bound - R's, nats", lambda r, m: m.bound_ - r.bound, ended, ".3g"),
             line(f"{algorithm}: largest gain of a move, relative", largest_gain, ended, ".1e", NO_GAIN),
         ]
+    if any(np.isfinite(reference.search_seconds) for reference in references):
+        lines += time_lines(references)
     return lines + [
         line(f"best of {N_STARTS} starts: bound - R's, nats", lambda r, m: m.bound_ - r.bound, best, ".3g", NOT_BELOW),
         line("R: ARI", lambda r, _: adjusted_rand_score(r.labels, r.final), best, ".3f"),
         line(f"best of {N_STARTS}: ARI", lambda r, m: adjusted_rand_score(r.labels, m.labels_), best, ".3f"),
+    ]
+
+
+def time_lines(references: list[Reference]) -> list[Line]:
+    """Return processor times of the R package and ratios to the same work here, after kernels are compiled."""
+    references[0].fit(start="random", n_init=1, algorithm="exact", max_epochs=1)
+
+    def seconds(fit: Callable[[Reference], object]) -> list[float]:
+        """Return the time of a fit for each run."""
+        times = []
+        for reference in references:
+            start = process_time()
+            fit(reference)
+            times.append(process_time() - start)
+        return times
+
+    one_start = [reference.search_seconds for reference in references]
+    whole = [reference.topic_seconds + reference.search_seconds for reference in references]
+    parts = {
+        "exact": (one_start, seconds(lambda r: r.fit(start=r.start, algorithm="exact"))),
+        "greedy": (one_start, seconds(lambda r: r.fit(start=r.start, algorithm="greedy"))),
+        "default fit, with topics and all starts": (
+            whole,
+            seconds(lambda r: MMPCA(r.n_clusters, len(r.beta), random_state=0).fit(r.X)),
+        ),
+    }
+    return [
+        Line("R: search from one start, seconds", one_start, ".0f"),
+        *(
+            Line(f"time of R / {name}", [a / b for a, b in zip(theirs, ours, strict=True)], ".0f")
+            for name, (theirs, ours) in parts.items()
+        ),
     ]
 
 
