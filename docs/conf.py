@@ -1,12 +1,17 @@
 """Sphinx configuration. ``make docs`` builds the documentation offline, with warnings as errors."""
 
+import json
 import os
 import re
 import warnings
+from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "agg")
 
 import mmpca
+
+HERE = Path(__file__).parent
+PICTURES = HERE / "images" / "report"
 
 project = "mmpca"
 author = "The mmpca developers"
@@ -23,7 +28,7 @@ extensions = [
     "sphinx-mathjax-offline",
 ]
 exclude_patterns = ["_build", "_templates", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip"]
-myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
@@ -38,10 +43,12 @@ html_theme = "pydata_sphinx_theme"
 html_title = "mmpca"
 html_static_path = ["_static"]
 html_css_files = ["wrap.css"]
-html_sidebars = {"*": []}  # only the tutorials and the API reference have subpages
+html_sidebars = {"index": [], "install": [], "**": ["sidebar-nav-bs"]}  # pages of the section
+html_show_sourcelink = False
 html_theme_options = {
     "show_toc_level": 2,
-    "header_links_before_dropdown": 4,
+    "header_links_before_dropdown": 6,
+    "navbar_align": "left",
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
     "navbar_end": ["theme-switcher", "navbar-icon-links"],
@@ -57,6 +64,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "show_memory": False,
+    "write_computation_times": False,
     "within_subsection_order": "FileNameSortKey",
     "nested_sections": False,
     "parallel": False,
@@ -79,7 +87,37 @@ def escape_types(app, what, name, obj, options, lines):
             lines[number] = head + separator + re.sub(r"(?<=\w)_(?!\w)", r"\_", kind)
 
 
+def add_picture(app, what, name, obj, options, lines):
+    """Show the picture of a figure on its page in the API reference."""
+    picture = PICTURES / f"{name.rpartition('.')[2]}.png"
+    if name.startswith("mmpca.plots.") and picture.exists():
+        first = next(place for place, line in enumerate(lines) if line.strip())
+        end = next(place for place in range(first, len(lines)) if not lines[place].strip())  # of the first paragraph
+        lines[end:end] = ["", f".. image:: /{picture.relative_to(HERE).as_posix()}", "   :width: 70%", ""]
+
+
+def write_excerpts(app, error):
+    """Write the text of all pages as a script, for excerpts in search results when pages are opened from disk.
+
+    A browser does not let a page on disk read other pages, which is how Sphinx finds its excerpts.
+    """
+    if error is None and app.builder.format == "html":
+        texts = {app.builder.get_target_uri(name): app.env.get_doctree(name).astext() for name in app.env.found_docs}
+        script = f"window.pageTexts = {json.dumps(texts)};\n"
+        (Path(app.outdir) / "_static" / "page_texts.js").write_text(script, encoding="utf-8")
+
+
+def load_excerpts(app, pagename, templatename, context, doctree):
+    """Load these texts on the search page alone."""
+    if pagename == "search":
+        app.add_js_file("page_texts.js")
+        app.add_js_file("offline_search.js")
+
+
 def setup(app):
     """Register the functions above."""
+    app.connect("autodoc-process-docstring", add_picture, priority=950)  # after numpydoc
+    app.connect("html-page-context", load_excerpts)
+    app.connect("build-finished", write_excerpts)
     app.connect("autodoc-skip-member", skip_routing)
     app.connect("autodoc-process-docstring", escape_types, priority=900)  # after numpydoc

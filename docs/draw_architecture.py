@@ -39,8 +39,8 @@ SEARCH_PARTS = (
 LAYERS = (
     (("cli", ()),),
     (("report", (10,)), ("paper", ())),
-    (("plots", ()),),
-    (("selection", ()), ("evaluation", ()), ("distributed", (3,)), ("anndata", ())),
+    (("plots", ()), ("anndata", ())),
+    (("selection", ()), ("evaluation", ()), ("distributed", (3,))),
     (("model", (5, 8, 9)),),
     (("engine", (6, 7)), ("topics", (4,)), ("baselines", ()), ("simulate", ()), ("text", ())),
     (("kernels", (6,)), ("gibbs", ()), ("backend", (3,)), ("monitor", ()), ("parameters", ())),

@@ -1,16 +1,17 @@
-"""Draw docs/images/what-it-does.png, the picture of the README, from a fit."""
+"""Draw the picture of the README and that of clusters over time, each from a fit."""
 
 import io
 from pathlib import Path
 
 import matplotlib
 import numpy as np
+import pandas as pd
 from PIL import Image
 
 matplotlib.use("agg")
 from matplotlib import pyplot as plt  # after the choice of the backend
 
-from mmpca import MMPCA
+from mmpca import MMPCA, plots
 from mmpca.evaluation import agreement
 from mmpca.plots.style import COLORS
 from mmpca.simulate import paper_design
@@ -42,6 +43,18 @@ def main() -> None:
     )  # fmt: skip
     IMAGES.mkdir(exist_ok=True)
     _save(figure, IMAGES / "what-it-does.png")
+    _save(_over_time(), IMAGES / "clusters_over.png")
+
+
+def _over_time() -> plt.Figure:
+    """Draw clusters that come and go within a year and a half."""
+    data, rng = paper_design(n_samples=400, random_state=0), np.random.default_rng(0)
+    X = pd.DataFrame(data.X.toarray(), columns=data.feature_names)
+    days = np.clip(rng.normal(60 * (1 + data.labels), 60), 0, 500)
+    model = MMPCA(6, 4, random_state=0).fit(X)
+    return plots.clusters_over(
+        model.clusters_over(pd.Timestamp("2024-01-01") + pd.to_timedelta(days, unit="D"), bins="Q")
+    )
 
 
 def _save(figure: plt.Figure, path: Path) -> None:

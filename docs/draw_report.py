@@ -21,6 +21,7 @@ from selenium import webdriver
 
 from mmpca import MMPCA, MMPCASearch, plots
 from mmpca.evaluation import stability
+from mmpca.paper import pathology_reports
 from mmpca.report import Explorer, write_report
 from mmpca.simulate import paper_design
 from mmpca.simulate.designs import ARTICLES, read_article
@@ -96,6 +97,8 @@ def draw_figures(search: MMPCASearch, model: MMPCA, X: Any, labels: Any) -> None
     keep_figure("cluster_sizes", plots.cluster_sizes(model).figure)
     keep_figure("topics", plots.topics(model, n_features=6))
     keep_figure("topics_entropy", plots.topics(model, n_features=6, by="entropy"))
+    keep_figure("distinctive_features", plots.distinctive_features(model, n_features=6))
+    keep_figure("topic_features", plots.topic_features(model, 0).figure)
     keep_figure("dendrogram", plots.dendrogram(model.merge_path()).figure)
     keep_figure("bound_history", plots.bound_history(model).figure)
     keep_figure("topic_space", plots.topic_space(model, X, clusters=model.labels_).figure)
@@ -142,10 +145,25 @@ def texts(camera: Camera, folder: Path) -> None:
     keep_figure("certainty_strips", strips.figure)
     path = model.merge_path()
     keep_figure("clustree", plots.clustree([path.groups(n)[model.labels_] for n in range(1, 5)]).figure)
-    camera.take("report-rows", page.as_uri(), (1280, 1000), script=_OPEN + _GO.replace("ID", "rows-0"))
-    with Explorer(model, X=X, **given) as explorer:
+    camera.take("report-rows", page.as_uri(), (1280, 1000), script=_OPEN + _GO.replace("ID", "rows"))
+    camera.take("report-recipes", page.as_uri(), (1280, 900), script=_GO.replace("ID", "recipes"))
+    with Explorer(model, X=X, save=lambda edited: None, **given) as explorer:
         Thread(target=explorer.serve, daemon=True).start()
-        camera.take("explore", f"{explorer.url}rows?find=the+baby&order=least", (1280, 800))
+        camera.take("explore", explorer.url, (1280, 900), script=_SEARCH + _GO.replace("ID", "rows"))
+
+
+def reports(camera: Camera, folder: Path) -> None:
+    """Draw the pictures of a search and of refits: how many clusters there are, and how sure they are."""
+    data = pathology_reports(300, random_state=0)
+    counter = CountTexts(stop_words="english", min_df=2)
+    X = counter.fit_transform(data.texts)
+    model = MMPCASearch(random_state=0).fit(X).best_estimator_
+    model.keep_stability(stability(model, X, n_refits=3, random_state=0))
+    model.feature_names_in_ = np.array(counter.get_feature_names_out(), dtype=object)
+    given = {"labels": data.labels, "texts": data.texts, "row_word": "report", "title": "Pathology reports"}
+    page = write_report(model, folder / "reports.html", X=X, **given)
+    camera.take("report-sure", page.as_uri(), (1280, 900), script=_GO.replace("ID", "sure"))
+    camera.take("report-many", page.as_uri(), (1280, 1400), script=_GO.replace("ID", "many"))
 
 
 def _named(X: Any, model: MMPCA) -> Any:
@@ -155,9 +173,14 @@ def _named(X: Any, model: MMPCA) -> Any:
     return pd.DataFrame(X.toarray(), columns=model.feature_names_in_)
 
 
-_SETTLE = "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 200)));"
+_SETTLE = "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 500)));"
 _CHOOSE = "document.querySelector('[data-pick=\"1\"]').click();"
-_OPEN = "document.querySelectorAll('#rows details')[5].open = true;"
+_FIND = "const box = document.getElementById('find'); box.value = 'WORDS'; box.dispatchEvent(new Event('input'));"
+_OPEN = (
+    _FIND.replace("WORDS", "birth, passage 2")
+    + "setTimeout(() => document.querySelector('#found summary').click(), 50);"
+)
+_SEARCH = _FIND.replace("WORDS", "the baby")
 _GO = "document.documentElement.style.scrollPaddingTop = '1rem'; document.getElementById('ID').scrollIntoView();"
 
 
@@ -170,6 +193,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             simulation(camera, Path(folder))
             texts(camera, Path(folder))
+            reports(camera, Path(folder))
     finally:
         camera.driver.quit()
 
