@@ -1,14 +1,18 @@
 """Progress reports, requests to stop, the log, and the history of a search."""
 
+import io
 import logging
+import os
 import pickle
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event, Lock
 
 import numpy as np
 import pytest
 
-from mmpca.monitor import PACE_SECONDS, PACE_SHARE, History, Monitor, Progress
+from mmpca.monitor import PACE_SECONDS, PACE_SHARE, History, LineOfProgress, Monitor, Progress
 
 LABELS = np.zeros(4, dtype=np.int32)
 
@@ -236,3 +240,55 @@ def test_epochs_are_logged_at_the_second_level(caplog, verbose, n_records):
     assert [(record.name, record.args) for record in caplog.records] == [
         ("mmpca", (4, epoch, 0)) for epoch in range(1, n_records + 1)
     ]
+
+
+SHOWN = """
+import sys, time
+from mmpca.monitor import Monitor
+
+monitor = Monitor(verbose=None)
+monitor.begin("topics", "learning topics", 4)
+time.sleep(2.1)
+monitor.step()
+monitor.end()
+"""
+
+
+def test_without_a_terminal_no_progress_is_shown(start_python):
+    out, err = start_python("-c", SHOWN).communicate()
+    assert (out, err) == ("", "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no pseudo-terminals")
+def test_on_a_terminal_progress_is_shown_and_erased():
+    import pty
+
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-c", SHOWN], stderr=theirs, stdout=theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        while chunk := os.read(ours, 1000):
+            shown += chunk
+    except OSError:  # the terminal was closed at the other end
+        pass
+    finally:
+        process.wait()
+        os.close(ours)
+    lines = [line for line in shown.decode().split("\r") if line]
+    assert lines[0].startswith("mmpca: learning topics")
+    assert lines[-1].strip() == ""
+
+
+def test_progress_is_shown_after_two_seconds_and_not_too_often():
+    now = [0.0]
+    stream = io.StringIO()
+    show = LineOfProgress(stream, clock=lambda: now[0])
+    for step in range(1, 41):
+        now[0] = step / 10
+        show(Progress("topics", f"step {step}", step, 40))
+    shown = [line for line in stream.getvalue().split("\r") if line.strip()]
+    assert shown[0].startswith("mmpca: step 20,")
+    assert len(shown) <= 9
+    show(Progress("done", "done"))
+    assert stream.getvalue().endswith(" \r")

@@ -8,6 +8,10 @@ from urllib.parse import urlsplit
 
 import pytest
 from blocks import DOCS, PAGES, ROOT, claimed
+from samples import write_samples
+
+import mmpca
+from mmpca.text import read_texts
 
 README = (ROOT / "README.md").read_text()
 RUN = [pytest.param(block, id=block.name) for block in claimed("run")]
@@ -22,6 +26,8 @@ LINKS = [
 @pytest.mark.parametrize("block", RUN)
 def test_a_python_block_runs_and_prints(block, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # for the files it writes
+    if block.page.name == "first_steps.md":
+        write_samples(tmp_path)
     if '__name__ == "__main__"' in block.text:  # its worker processes import it
         (tmp_path / "script.py").write_text(block.text)
         done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True)
@@ -29,6 +35,35 @@ def test_a_python_block_runs_and_prints(block, capsys, monkeypatch, tmp_path):
         return
     exec(compile(block.text, block.name, "exec"), {})
     assert capsys.readouterr().out
+
+
+def test_every_path_of_the_first_steps_has_six_lines_and_ends_with_a_model(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_samples(tmp_path)
+    paths = [block for block in claimed("run") if block.page.name == "first_steps.md"]
+    assert len(paths) == 5
+    found = {}
+    for block in paths:
+        imports, _, steps = block.text.partition("\n\n")
+        assert all(line.startswith(("import ", "from ")) for line in imports.splitlines())
+        assert len(steps.splitlines()) <= 6, block.name
+        exec(compile(block.text, block.name, "exec"), names := {})
+        found |= names
+        assert re.search(r"\.mmpca", steps)
+        assert "savefig" in steps
+    assert {path.stem for path in tmp_path.glob("*.mmpca")} == {"reviews", "reports", "otu", "cells", "counts"}
+    # The quirks were read as meant: Windows-1252, ids, OTUs in rows, their taxonomy.
+    assert "café" in mmpca.load("reviews.mmpca").feature_names_in_
+    assert any("größe" in text for text in read_texts("reports").texts)
+    assert "k__Bacteria; g__Genus0" in mmpca.load("otu.mmpca").feature_annotations_["taxonomy"]
+    assert found["table"].X.shape == (40, 8)
+
+
+def test_everything_that_r_calls_exists():
+    fitted = mmpca.MMPCA(2, 2, random_state=0).fit([[5, 1], [1, 5], [4, 1], [1, 4]])
+    known = {*dir(mmpca), *dir(fitted), *dir(mmpca.TextClusters), "MMPCA", "TextClusters", "load", "cluster_name"}
+    for block in claimed("named"):
+        assert set(re.findall(r"\$(\w+)", block.text)) <= known
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page, texts in SESSIONS.items() if texts])

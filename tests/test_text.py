@@ -346,3 +346,13 @@ def test_it_is_a_transformer_of_scikit_learn():
     assert clone(counter).get_params() == counter.get_params()
     pipeline = make_pipeline(CountTexts(), TfidfTransformer()).fit(TEXTS)
     assert pipeline.transform(["cat cat bird"]).shape == (1, len(pipeline[0].words_))
+
+
+def test_stop_words_of_several_languages_are_combined():
+    pytest.importorskip("stop_words")
+    texts = ["the boat und das haus", "und the sea"]
+    both = CountTexts(stop_words=["english", "german"]).fit(texts)
+    assert both.words_.tolist() == ["boat", "haus", "sea"]
+    assert CountTexts.from_settings(both.settings()).transform(texts).sum() == 3
+    as_words = CountTexts(stop_words=["english", "und"]).fit(texts)  # a word that is no language: a list of words
+    assert "the" in as_words.words_

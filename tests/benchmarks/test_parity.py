@@ -34,6 +34,17 @@ def test_our_own_run_meets_all_requirements(path):
     assert [line.holds for line in lines if line.required is not None] == [True] * 5
 
 
+def test_times_are_compared_if_the_run_has_them(path, tmp_path):
+    (run,) = run_folders(path)
+    timed = read(run)._replace(topic_seconds=50.0, search_seconds=100.0)
+    lines = {line.measure: line.values for line in compare([timed])}
+    assert lines["R: search from one start, seconds"] == [100.0]
+    ratios = [values[0] for measure, values in lines.items() if measure.startswith("time of R / ")]
+    assert len(ratios) == 3
+    assert all(ratio > 0 for ratio in ratios)
+    assert not any("time of R" in line.measure for line in compare([read(run)]))
+
+
 def test_a_folder_without_runs_raises(tmp_path):
     with pytest.raises(FileNotFoundError):
         run_folders(tmp_path)

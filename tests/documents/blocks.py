@@ -54,6 +54,7 @@ def is_shell(block: Block) -> bool:
 WAYS = {
     "run": lambda block: block.kind == "python",  # tests/test_readme.py
     "compared": lambda block: block.kind == "pycon",  # tests/test_readme.py, with the output it shows
+    "named": lambda block: block.kind == "r",  # tests/test_readme.py: all that it calls exists
     "typed": lambda block: block.kind == "console",  # tests/cli/test_docs.py, unchanged
     "checked": is_shell,  # tests/documents/test_shell.py: run if that is quick, else parsed
     "built": lambda block: re.fullmatch(r"\{(toctree|eval-rst)\}", block.kind) is not None,  # make docs; no code

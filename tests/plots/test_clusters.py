@@ -152,3 +152,25 @@ def test_rows_are_colored_by_a_number_with_a_color_bar(data, model):
     assert len(ax.figure.axes) == 2
     with pytest.raises(ValueError, match="color_by"):
         plots.row_map(model, data.X, color_by=[1.0])
+
+
+def test_panels_over_time_show_the_shares_and_intervals_of_the_table():
+    table = {
+        "kind": ["cluster"] * 4 + ["topic"] * 2,
+        "number": [0, 0, 1, 1, 0, 0],
+        "name": ["a", "a", "b", "b", "t", "t"],
+        "group": [2020, 2021, 2020, 2021, 2020, 2021],
+        "share": [0.2, 0.5, 0.8, 0.5, 1.0, 1.0],
+        "lower": [0.1, 0.3, 0.7, 0.3, 0.9, 0.9],
+        "upper": [0.3, 0.7, 0.9, 0.7, 1.0, 1.0],
+    }
+    figure = plots.clusters_over(table)
+    assert [ax.get_title(loc="left") for ax in figure.axes] == ["0: a", "1: b"]
+    assert figure.axes[1].lines[0].get_ydata().tolist() == [80.0, 50.0]
+    points = plots.clusters_over(table, numbers=[1], connect=False)
+    (bars,) = points.axes[0].containers
+    segments = bars[2][0].get_segments()
+    np.testing.assert_allclose([segment[:, 1] for segment in segments], [[70, 90], [30, 70]])
+    assert len(plots.clusters_over(table, kind="topic").axes) == 1
+    with pytest.raises(ValueError, match="kind"):
+        plots.clusters_over({name: column[:4] for name, column in table.items()}, kind="topic")

@@ -16,6 +16,7 @@ def model():
     return SimpleNamespace(
         weights_=np.array([0.75, 0.25]),
         labels_=np.array([0, 0, 1, 0]),
+        cluster_sizes=np.array([3, 1]),
         cluster_topics_=np.array([[0.9, 0.1], [0.2, 0.8]]),
         components_=np.array([[0.6, 0.3, 0.08, 0.02, 0.0], [0.6, 0.0, 0.0, 0.2, 0.2]]),
         cluster_counts_=np.array([[60.0, 30.0, 8.0, 2.0, 0.0], [60.0, 6.0, 2.0, 16.0, 16.0]]),

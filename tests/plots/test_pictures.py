@@ -40,6 +40,7 @@ def fitted():
         cluster_row_counts_=np.minimum(counts, np.bincount(LABELS)[:, None]).astype(np.int64),
         weights_=np.bincount(LABELS) / len(LABELS),
         labels_=LABELS,
+        cluster_sizes=np.bincount(LABELS),
         cluster_topics_=SHARES,
         components_=np.array([[5, 4, 3, 2, 1, 0], [3, 3, 0, 0, 9, 1], [1, 1, 1, 1, 1, 9], [8, 0, 6, 0, 4, 0]]) / 20,
         bound_history_=np.array([-300.0, -150.0, -120.0, -118.0]),
@@ -99,8 +100,9 @@ def test_every_function_has_a_baseline():
         for name in plots.__all__
         if any(picture.startswith(name) for picture in [*PICTURES, "distinctive_features", "topics"])
     }
-    # Points of t-SNE differ between machines; the tree has a layout that depends on fonts. See test_clusters.py.
-    assert drawn | {"row_map", "theta_heatmap"} == set(plots.__all__)
+    # Points of t-SNE and principal coordinates differ between machines, and some layouts depend on fonts: these are
+    # tested by their artists, in test_clusters.py and tests/evaluation/test_ecology.py.
+    assert drawn | {"row_map", "ordination", "theta_heatmap", "clusters_over"} == set(plots.__all__)
 
 
 def test_a_different_result_looks_different(difference):

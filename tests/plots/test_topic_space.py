@@ -6,9 +6,11 @@ from types import SimpleNamespace
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist
 
 from mmpca import MMPCA, plots
 from mmpca.plots.model import CORNERS, MAX_ROWS
+from mmpca.plots.rows import principal_coordinates
 
 
 def stand_in(clusters):
@@ -91,3 +93,32 @@ def test_a_fitted_model_can_be_drawn_with_its_own_labels():
 def test_clusters_of_other_rows_are_rejected():
     with pytest.raises(ValueError, match="clusters"):
         plots.topic_space(stand_in([0]), np.eye(3), clusters=[0, 1])
+
+
+def test_principal_coordinates_reproduce_euclidean_distances():
+    rng = np.random.default_rng(0)
+    X = rng.poisson(20, (12, 3)) + 1
+    positions, shares = principal_coordinates(X, "aitchison")  # three parts have two log-ratios: nothing is lost
+    logs = np.log(X + 0.5)
+    logs -= logs.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(pdist(positions), pdist(logs), rtol=1e-8)
+    assert shares.sum() == pytest.approx(1.0)
+
+
+def test_bray_curtis_does_not_depend_on_totals():
+    X = np.array([[9, 1, 0], [8, 2, 0], [0, 1, 9], [0, 2, 8]])
+    first, second = (principal_coordinates(rows)[0] for rows in (X, X * np.array([[1], [10], [100], [1]])))
+    np.testing.assert_allclose(pdist(first), pdist(second))
+
+
+def test_an_ordination_draws_every_row_in_the_color_of_its_cluster():
+    X, labels = np.random.default_rng(0).poisson(3, (30, 8)) + 1, np.repeat([0, 1, 2], 10)
+    for metric in ("braycurtis", "aitchison"):
+        ax = plots.ordination(X, labels, metric=metric)
+        assert [len(drawn.get_offsets()) for drawn in ax.collections] == [10, 10, 10]
+        plt.close(ax.figure)
+    with pytest.raises(ValueError, match="metric"):
+        plots.ordination(X, labels, metric="euclidean")
+    with pytest.raises(ValueError, match="clusters"):
+        plots.ordination(X, labels[:-1])
+    plt.close("all")

@@ -78,6 +78,11 @@ def test_the_best_cell_has_the_largest_criterion_and_a_fitted_model(data, search
     assert isinstance(model.merge_path(), engine.MergePath)
 
 
+def test_the_best_model_smooths_the_topics_that_the_search_has_learned(search):
+    assert search.best_estimator_.topics_source_ == "lda"
+    assert search.best_estimator_.smoothing_ > 0
+
+
 def test_the_runner_up_and_the_gap_belong_to_the_second_best_cell(search):
     order = np.argsort(-search.results_["predictive"])
     assert search.runner_up_["n_clusters"] == search.results_["n_clusters"][order[1]]
