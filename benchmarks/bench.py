@@ -28,7 +28,7 @@ from search_speed import (
     warm_up,
 )
 from text_speed import text_rows
-from topics_speed import prior_rows, topic_rows
+from topics_speed import moves_rows, prior_rows, topic_rows
 
 BENCHMARKS = {
     "exact": exact_against_greedy,
@@ -37,6 +37,7 @@ BENCHMARKS = {
     "grid": lda_against_grid,
     "topics": topic_rows,
     "prior": prior_rows,
+    "moves": moves_rows,
     "text": text_rows,
     "corpus": corpus_rows,
     "epochs": epochs_against_product,

@@ -71,7 +71,7 @@ class Problem(NamedTuple):
     labels: np.ndarray  # (N,)
     n_clusters: int
     beta: np.ndarray  # (K, V)
-    alpha: float
+    alpha: float | np.ndarray  # of every topic, or (K,)
 
     def build(self, labels=None):
         """Return the engine's state of a partition, by default the problem's own."""
@@ -117,7 +117,8 @@ def random_problem(
 
     There are no more topics than features, and no more clusters than rows.
     A share `twins` of the rows are copies of the first; a share `absent` of the features never occurs, every other
-    one of which has no probability either. Row lengths go from 1 to `max_length`, evenly in their logarithm.
+    one of which has no probability either. Row lengths go from 1 to `max_length`, evenly in their logarithm. A pair
+    `alpha` stands for priors between its two numbers, one for each topic.
     """
     rng = np.random.default_rng(seed)
     n_topics, n_clusters = min(n_topics, n_features), min(n_clusters, n_rows)
@@ -133,10 +134,11 @@ def random_problem(
     columns = rng.permutation(n_features)
     beta = (beta / beta.sum(axis=1, keepdims=True))[:, columns]
     labels = random_labels(rng, n_rows, n_clusters, is_lopsided=is_lopsided)
+    alpha = np.random.default_rng(seed).uniform(*alpha, n_topics) if isinstance(alpha, tuple) else alpha
     return Problem(X[:, columns], labels, n_clusters, beta, alpha)
 
 
-def random_problems(*, max_rows=60, max_features=60, max_length=1000, alphas=(0.3, 1.0, 1.0, 1.0, 3.0)):
+def random_problems(*, max_rows=60, max_features=60, max_length=1000, alphas=(0.3, 1.0, 1.0, 1.0, 3.0, (1.0, 9.0))):
     """Return a strategy of problems of any shape and character."""
     return st.builds(
         random_problem,

@@ -704,6 +704,6 @@ def test_entries_beyond_the_range_of_32_bits_are_found(tmp_path):
     assert_same_counts(large.take([3, 1]), EXPECTED.take([2, 0]))
     beta_rows = np.random.default_rng(0).dirichlet(np.ones(EXPECTED.n_features), 2).T.copy()
     gamma, alone = np.empty((large.n_rows, 2)), np.empty((EXPECTED.n_rows, 2))
-    kernels.fold_in(large, np.arange(1, large.n_rows), beta_rows, 1.0, 1e-9, 100, gamma)
-    kernels.fold_in(EXPECTED, np.arange(EXPECTED.n_rows), beta_rows, 1.0, 1e-9, 100, alone)
+    kernels.fold_in(large, np.arange(1, large.n_rows), beta_rows, np.ones(beta_rows.shape[1]), 1e-9, 100, gamma)
+    kernels.fold_in(EXPECTED, np.arange(EXPECTED.n_rows), beta_rows, np.ones(beta_rows.shape[1]), 1e-9, 100, alone)
     np.testing.assert_array_equal(gamma[1:], alone)

@@ -30,7 +30,7 @@ from mmpca.topics import kernels as topic_kernels
 
 IS_COMPILED = not numba.config.DISABLE_JIT
 SIZES = {} if IS_COMPILED else {"max_rows": 20, "max_features": 20}
-UNIQUE_MAXIMUM = (1.0, 1.0, 3.0)  # priors under which the maximum over gamma is unique
+UNIQUE_MAXIMUM = (1.0, 1.0, 3.0, (1.0, 9.0))  # priors under which the maximum over gamma is unique
 EVERY_MOVE = 1e300  # an error factor under which no move is dropped
 
 properties = settings(max_examples=60 if IS_COMPILED else 20, deadline=None, derandomize=True)

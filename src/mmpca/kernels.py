@@ -278,7 +278,7 @@ def topic_curvature(m, beta, alpha, gamma, weight, mixture, curvature):
     for k in range(n_topics):
         for j in range(n_topics):
             curvature[k, j] += c * scale[k] * scale[j]
-        curvature[k, k] += scale[k] - (gamma[k] - alpha)
+        curvature[k, k] += scale[k] - (gamma[k] - alpha[k])
     return invert_positive(curvature)
 
 
@@ -292,6 +292,18 @@ def quadratic(curvature, x, y):
             inner += curvature[k, j] * y[j]
         total += x[k] * inner
     return total
+
+
+@_inner()
+def log_normalizer(alpha):
+    """Return log Gamma(sum alpha) - sum log Gamma(alpha), the logarithm of the Dirichlet density's constant."""
+    total = 0.0
+    parts = 0.0
+    for k in range(alpha.size):
+        total += alpha[k]
+        if alpha[k] != 1.0:  # where the logarithm is zero
+            parts += math.lgamma(alpha[k])
+    return math.lgamma(total) - parts
 
 
 @_inner_sums()
@@ -308,8 +320,8 @@ def cluster_value(m, alpha, gamma, weight, mixture):
     total = 0.0
     for k in range(n_topics):
         total += gamma[k]
-        value += math.lgamma(gamma[k]) - (gamma[k] - alpha) * math.log(weight[k])
-    return value - math.lgamma(total) + math.lgamma(n_topics * alpha) - n_topics * math.lgamma(alpha)
+        value += math.lgamma(gamma[k]) - (gamma[k] - alpha[k]) * math.log(weight[k])
+    return value - math.lgamma(total) + log_normalizer(alpha)
 
 
 @_once()
@@ -323,7 +335,7 @@ def half_steps(m, beta, alpha, gamma, weight, mixture, gap, residual):
     topic_counts(m, beta, weight, mixture, gamma)
     total = 0.0
     for k in range(gamma.size):
-        gamma[k] += alpha
+        gamma[k] += alpha[k]
         total += gamma[k]
     base = digamma(total)
     sum_scale = 0.0
@@ -607,8 +619,8 @@ def expansion(alpha, gamma, weight, coupling, drift, moved, s, sign, first):
         for j in range(s.size):
             along_row += coupling[k, j] * s[j]
             along_drift += coupling[k, j] * drift[j]
-        start = max(gamma[k] + drift[k], 0.5 * alpha)
-        end = max(start + sign * s[k], 0.5 * alpha)
+        start = max(gamma[k] + drift[k], 0.5 * alpha[k])
+        end = max(start + sign * s[k], 0.5 * alpha[k])
         before += start
         after += end
         change += math.lgamma(end) - math.lgamma(start) - sign * s[k] * math.log(weight[k])
@@ -792,13 +804,16 @@ def warm_start(rows, i, beta_rows, alpha, own_gamma, sign, gamma, weight, curvat
     Under a prior below one, with several maxima, Newton steps lead to the one that a move will end in.
     """
     row_topic_counts(rows, i, beta_rows, weight, gamma)
+    is_concave = True
+    for k in range(weight.size):
+        is_concave &= alpha[k] >= 1.0
     is_large = False
     for k in range(weight.size):
-        is_large |= alpha >= 1.0 and gamma[k] > LARGE_CHANGE * own_gamma[k]
+        is_large |= is_concave and gamma[k] > LARGE_CHANGE * own_gamma[k]
     if is_large:
         for _ in range(ROW_STEPS if sign > 0.0 else 1):
             for k in range(weight.size):
-                gamma[k] = max(own_gamma[k] + sign * gamma[k], alpha)
+                gamma[k] = max(own_gamma[k] + sign * gamma[k], alpha[k])
             topic_weights(gamma, weight)
             row_topic_counts(rows, i, beta_rows, weight, gamma)
         curvature[0, 0] = np.nan

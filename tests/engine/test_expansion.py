@@ -80,7 +80,8 @@ def test_the_expanded_gain_is_exact_where_topics_share_no_feature(problems, data
 @given(data=st.data())
 def test_the_expanded_gain_of_a_single_topic_is_exact_and_knows_it(problems, data):
     problem = data.draw(problems(**SIZES))
-    state = problem._replace(beta=problem.beta.mean(axis=0, keepdims=True)).build()
+    one_topic = {"beta": problem.beta.mean(axis=0, keepdims=True), "alpha": float(np.mean(problem.alpha))}
+    state = problem._replace(**one_topic).build()
     assert_gains_are_exact(state)
     assert {kernels.expanded_gain(state, i, q)[1:] for i, q in moves(state)} <= {(0.0, 0.0)}
 
@@ -88,7 +89,7 @@ def test_the_expanded_gain_of_a_single_topic_is_exact_and_knows_it(problems, dat
 @properties
 @given(data=st.data())
 def test_the_expanded_gain_equals_the_formula_in_plain_numpy(problems, data):
-    problem = data.draw(problems(alphas=(1.0, 1.0, 3.0), **SIZES))
+    problem = data.draw(problems(alphas=(1.0, 1.0, 3.0, (1.0, 9.0)), **SIZES))
     state = problem.build()
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     let_drift(state, rng, len(problem.labels) // 4)
@@ -192,7 +193,7 @@ def test_fewer_than_one_in_a_thousand_moves_that_gain_is_ruled_out_by_its_errors
 @properties
 @given(data=st.data())
 def test_the_tables_bound_the_second_order_term_of_every_row_and_cluster(problems, data):
-    problem = data.draw(problems(alphas=(1.0, 1.0, 3.0), **SIZES))
+    problem = data.draw(problems(alphas=(1.0, 1.0, 3.0, (1.0, 9.0)), **SIZES))
     state = problem.build()
     n_clusters = problem.n_clusters
     spread = state.clusters.tables[:, n_clusters:]
@@ -211,7 +212,7 @@ def test_the_tables_bound_the_second_order_term_of_every_row_and_cluster(problem
 @properties
 @given(data=st.data())
 def test_a_move_that_the_screen_rules_out_does_not_gain(problems, data):
-    problem = data.draw(problems(alphas=(1.0, 1.0, 3.0), **SIZES))
+    problem = data.draw(problems(alphas=(1.0, 1.0, 3.0, (1.0, 9.0)), **SIZES))
     state = problem.build()
     rows = np.flatnonzero(state.clusters.sizes[state.labels] > 1)
     found = Proposals.empty(len(rows), problem.n_clusters)

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.stats import dirichlet
 
 from mmpca import engine
 from mmpca.backend import SERIAL, open_threads
 from mmpca.engine.bound import partition_bound, responsibilities
-from mmpca.engine.refit import refit_topics
+from mmpca.engine.refit import estimate_prior, most_likely_prior, refit_topics, replace_topics
 from mmpca.monitor import Monitor
 
 
@@ -123,3 +124,42 @@ def test_refitting_does_not_depend_on_threads_or_slices_of_the_features(make_pro
     for one, other, expected in zip(alone, in_three, whole, strict=True):
         np.testing.assert_array_equal(one, other)
         np.testing.assert_allclose(one, expected, rtol=1e-6, atol=1e-9)
+
+
+# --- the prior --------------------------------------------------------------------------------------------------
+
+
+def test_the_most_likely_prior_is_that_of_the_shares_it_generated():
+    alpha = np.array([0.5, 2.0, 7.0])
+    theta = np.random.default_rng(0).dirichlet(alpha, 20_000)
+    found = most_likely_prior(np.log(theta), np.ones(3))
+    np.testing.assert_allclose(found, alpha, rtol=0.05)
+    likelihood = [dirichlet.logpdf(theta.T, prior).sum() for prior in (found, found * 1.01, found / 1.01)]
+    assert likelihood[0] == max(likelihood)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_estimated_prior_raises_the_bound_to_a_maximum(make_problem, seed):
+    state = make_problem(seed, n_rows=60, n_clusters=7).build()
+    alpha, gamma, bound = estimate_prior(state)
+    counts, sizes = state.clusters.counts, state.clusters.sizes
+
+    def bound_of(prior):
+        return engine.bound(engine.from_sums(counts, sizes, beta=state.topics.beta, alpha=prior, gamma=gamma))
+
+    assert bound > engine.bound(state)
+    assert bound == pytest.approx(bound_of(alpha), rel=1e-9)
+    for k in range(len(alpha)):
+        for factor in (0.7, 1.4):  # EM ends a little before the maximum
+            assert bound_of(np.clip(alpha * factor ** (np.arange(len(alpha)) == k), 1e-2, 1e4)) < bound + 1e-3
+
+
+def test_topics_are_replaced_in_place_by_refitted_ones(make_problem):
+    problem = make_problem(0)
+    state = problem._replace(beta=problem.beta.copy()).build()
+    beta, _, bound = refit_topics(state, max_iter=7)
+    replace_topics(state, max_iter=7)
+    np.testing.assert_array_equal(state.topics.beta, beta)
+    np.testing.assert_array_equal(state.topics.beta_rows, beta.T)
+    engine.check(state)
+    assert engine.bound(state) == pytest.approx(bound, rel=1e-12)

@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score, confusion_matrix
 
-from mmpca import MMPCA, engine
+from mmpca import MMPCA, engine, load
 from mmpca.counts import as_counts, transposition_hint
 from mmpca.engine.bound import cluster_bound, mixture, responsibilities, ve_step
 from mmpca.errors import CountsError
@@ -56,7 +56,7 @@ def assert_keeps_its_invariants(model, X):
 
 def best_gain(model, X, beta):
     """Return the highest gain of any single move from the fitted labels."""
-    state = engine.build(as_counts(X), model.labels_, n_clusters=model.n_clusters, beta=beta, alpha=model.topic_prior)
+    state = engine.build(as_counts(X), model.labels_, n_clusters=model.n_clusters, beta=beta, alpha=model.topic_prior_)
     return max(engine.gain(state, i, q) for i in range(len(X)) for q in range(model.n_clusters))
 
 
@@ -310,6 +310,55 @@ def test_greedy_and_exact_end_where_no_single_move_gains(data, X, algorithm, alp
     ).fit(X)
     assert model.converged_
     assert best_gain(model, X, data.topics) <= 1e-9 * abs(model.bound_)
+
+
+def test_one_prior_for_each_topic_follows_the_topics(data, X):
+    prior, order = np.array([1.0, 4.0, 9.0]), [2, 0, 1]
+    own = {"topics": data.topics, "start": data.labels, "random_state": 0}
+    model = MMPCA(4, 3, topic_prior=prior, **own).fit(X)
+    turned = MMPCA(4, 3, topic_prior=prior[order], **own | {"topics": data.topics[order]}).fit(X)
+    np.testing.assert_array_equal(turned.labels_, model.labels_)
+    assert turned.bound_ == pytest.approx(model.bound_, rel=1e-12)
+    np.testing.assert_allclose(turned.cluster_topic_params_, model.cluster_topic_params_[:, order], rtol=1e-6)
+    same = MMPCA(4, 3, topic_prior=[4.0, 4.0, 4.0], **own).fit(X)
+    assert same.bound_ == MMPCA(4, 3, topic_prior=4.0, **own).fit(X).bound_
+    assert best_gain(model, X, data.topics) <= 1e-9 * abs(model.bound_)
+
+
+def test_an_estimated_prior_raises_the_bound_and_is_kept_in_the_file(data, X, tmp_path):
+    own = {"topics": data.topics, "n_init": 2, "random_state": 0}
+    plain, model = MMPCA(4, 3, **own).fit(X), MMPCA(4, 3, topic_prior="estimate", **own).fit(X)
+    assert model.topic_prior_.shape == (3,)
+    assert model.bound_ > plain.bound_
+    assert best_gain(model, X, data.topics) <= 1e-9 * abs(model.bound_)
+    model.save(tmp_path / "prior.mmpca")
+    loaded = load(tmp_path / "prior.mmpca")
+    np.testing.assert_array_equal(loaded.topic_prior_, model.topic_prior_)
+    np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_topics_re_estimated_after_every_move_belong_to_the_clusters_found(data, X):
+    given = data.topics.copy()
+    own = {"algorithm": "exact", "start": "kmeans", "n_init": 1, "random_state": 0}
+    model = MMPCA(4, 3, topics=given, refit_topics="moves", **own).fit(X)
+    np.testing.assert_array_equal(given, data.topics)
+    assert np.abs(model.components_ - given).max() > 1e-3
+    assert model.bound_ > MMPCA(4, 3, topics=given, **own).fit(X).bound_
+    assert np.diff(model.bound_history_).min() >= 0
+    assert best_gain(model, X, model.components_) <= 1e-9 * abs(model.bound_)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"refit_topics": "moves"},
+        {"refit_topics": "moves", "algorithm": "exact", "topic_prior": 0.5},
+        {"refit_topics": "moves", "algorithm": "exact", "topic_prior": "estimate"},
+        {"topic_prior": "estimate", "algorithm": "vbem"},
+    ],
+)
+def test_parameters_that_exclude_each_other_are_an_error(X, parameters):
+    assert_fit_fails(X, **parameters)
 
 
 def test_the_algorithms_take_different_paths(data, X):
@@ -623,7 +672,7 @@ BAD_PARAMETERS = {
     "n_clusters": [0, 2.5, [2]],
     "n_topics": [0, True],
     "topics": ["nmf", None, 3, [[1.0], [0.5, 0.5]]],
-    "topic_prior": [0, 1e9, np.nan, [1.0, 1.0]],
+    "topic_prior": [0, 1e9, np.nan, "auto", [1.0], [1.0, 0.0], [1.0, np.nan], [[1.0, 1.0]]],
     "start": ["k-means", None, [[1.0], [0.5, 0.5]]],
     "n_init": [0, "Auto", None],
     "algorithm": ["GREEDY", None],

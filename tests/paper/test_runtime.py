@@ -1,13 +1,9 @@
 """Times and the fit of their growth."""
 
-import numpy as np
 import pytest
 
-from mmpca import engine
-from mmpca.counts import as_counts
 from mmpca.paper import make, write_output
-from mmpca.paper.runs import FIT, PARTS, SEARCH, START, TOPICS, climb_with_topics, fit_growth, shortest_time
-from mmpca.simulate import paper_design
+from mmpca.paper.runs import FIT, PARTS, SEARCH, START, TOPICS, fit_growth, shortest_time
 
 SIZES = (20, 30, 40, 60, 80)
 
@@ -59,19 +55,3 @@ def test_a_growth_is_fitted_only_where_it_can_be_determined():
     assert growth.exponent == pytest.approx(1.0, abs=0.005)
     assert fit_growth(sizes[:4], [0.1, 0.2, 0.4, 0.8]) is None
     assert fit_growth(sizes, [0.5, 0.5, 0.4, 0.4, 0.4]) is None
-
-
-def test_topics_re_estimated_after_each_move_never_lower_the_bound_of_the_start():
-    data = paper_design(60, random_state=0)
-    rows, rng = as_counts(data.X), np.random.default_rng(0)
-    start = rng.permutation(np.arange(60) % 6)
-
-    def refit_bound(labels):
-        state = engine.build(rows, labels, n_clusters=6, beta=data.topics, alpha=1.0)
-        return engine.refit_topics(state)[2]
-
-    ended = climb_with_topics(rows, start, 6, data.topics, rng)
-    assert sorted(set(ended)) == list(range(6))
-    assert refit_bound(ended) > refit_bound(start)
-    again = climb_with_topics(rows, start, 6, data.topics, np.random.default_rng(1))
-    assert refit_bound(again) > refit_bound(start)

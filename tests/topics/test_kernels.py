@@ -82,8 +82,13 @@ def test_rows_are_added_to_the_nearest_center():
 
 
 @settings(max_examples=30, deadline=None)
-@given(CASES, st.sampled_from([0.1, 1.0, 20.0]), st.sampled_from([(1e-6, 200), (1e-2, 200), (0.0, 1), (0.0, 7)]))
-def test_fitted_and_expected_shares_equal_those_in_numpy(case, prior, limits):
+@given(
+    CASES,
+    st.sampled_from([0.1, 1.0, 20.0]),
+    st.booleans(),
+    st.sampled_from([(1e-6, 200), (1e-2, 200), (0.0, 1), (0.0, 7)]),
+)
+def test_fitted_and_expected_shares_equal_those_in_numpy(case, prior, is_even, limits):
     rows, beta_rows = case
     tol, max_iter = limits
     theta = np.empty((rows.n_rows, beta_rows.shape[1]))
@@ -91,9 +96,9 @@ def test_fitted_and_expected_shares_equal_those_in_numpy(case, prior, limits):
     kernels.fit_shares(rows, 0, rows.n_rows, beta_rows, prior, tol, max_iter, own, theta)
     expected = em.plain_fitted_shares(rows, beta_rows, prior, tol=tol, max_iter=max_iter)
     np.testing.assert_allclose(theta, expected, rtol=1e-7, atol=1e-10)
-    gamma = np.empty_like(theta)
-    kernels.fold_in(rows, np.arange(rows.n_rows), beta_rows, prior, tol, max_iter, gamma)
-    expected = em.plain_topic_shares(rows, beta_rows.T, prior=prior, tol=tol, max_iter=max_iter)
+    gamma, alpha = np.empty_like(theta), prior * np.arange(1.0, 1.0 + beta_rows.shape[1]) ** (not is_even)
+    kernels.fold_in(rows, np.arange(rows.n_rows), beta_rows, alpha, tol, max_iter, gamma)
+    expected = em.plain_topic_shares(rows, beta_rows.T, prior=alpha, tol=tol, max_iter=max_iter)
     np.testing.assert_allclose(gamma / gamma.sum(axis=1, keepdims=True), expected, rtol=1e-7, atol=1e-10)
 
 

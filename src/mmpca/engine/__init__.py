@@ -6,7 +6,7 @@ The engine works on arrays: counts, labels, topics. Five functions connect the s
 
 from mmpca.engine.bound import icl
 from mmpca.engine.merge_split import MergePath, merge_once, merge_path, split_once
-from mmpca.engine.refit import refit_topics
+from mmpca.engine.refit import estimate_prior, refit_topics
 from mmpca.engine.search import search
 from mmpca.engine.shares import fit_concentration, log_weights_without_row, shares_without_row
 from mmpca.engine.soft import anneal, vbem
@@ -25,6 +25,7 @@ __all__ = [
     "check",
     "climb",
     "copy",
+    "estimate_prior",
     "fit_concentration",
     "from_sums",
     "gain",

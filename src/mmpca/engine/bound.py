@@ -5,7 +5,7 @@ Symbols and shapes (``docs/notation.md`` has the complete list)::
     m      (V,)     counts of one meta-observation M_q, the sum of the rows in cluster q
     beta   (K, V)   topics, rows sum to one
     gamma  (K,)     parameters of q(theta_q) = Dirichlet(gamma)
-    alpha  float    symmetric Dirichlet prior of theta_q
+    alpha  (K,)     Dirichlet prior of theta_q; a number stands for the same prior of every topic
     eta    (K,)     E[log theta_q] = digamma(gamma) - digamma(sum gamma)
 
 With the topic assignments of tokens optimized out, a cluster contributes
@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma, gammaln, polygamma, xlogy
 
 Array = NDArray[np.float64]
+Prior = float | Array  # of one topic like the other, or of each topic, (K,)
 
 
 def expected_log_theta(gamma: Array) -> Array:
@@ -30,14 +31,14 @@ def expected_log_theta(gamma: Array) -> Array:
     return digamma(gamma) - digamma(gamma.sum(axis=-1, keepdims=True))
 
 
-def dirichlet_divergence(gamma: Array, alpha: float) -> float:
-    """Return KL( Dirichlet(gamma) || Dirichlet(alpha, ..., alpha) )."""
-    n_topics = gamma.size
+def dirichlet_divergence(gamma: Array, alpha: Prior) -> float:
+    """Return KL( Dirichlet(gamma) || Dirichlet(alpha) )."""
+    alpha = np.full_like(gamma, alpha)
     return float(
         gammaln(gamma.sum())
         - gammaln(gamma).sum()
-        - gammaln(n_topics * alpha)
-        + n_topics * gammaln(alpha)
+        - gammaln(alpha.sum())
+        + gammaln(alpha).sum()
         + (gamma - alpha) @ expected_log_theta(gamma)
     )
 
@@ -54,7 +55,7 @@ def responsibilities(beta: Array, gamma: Array) -> Array:
     return np.divide(joint, total, out=np.zeros_like(joint), where=total > 0)
 
 
-def cluster_bound(m: Array, gamma: Array, *, beta: Array, alpha: float) -> float:
+def cluster_bound(m: Array, gamma: Array, *, beta: Array, alpha: Prior) -> float:
     """Return J(m, gamma), the contribution of one cluster to the bound."""
     return float(xlogy(m, mixture(beta, gamma)).sum()) - dirichlet_divergence(gamma, alpha)
 
@@ -63,7 +64,7 @@ def ve_step(
     m: Array,
     *,
     beta: Array,
-    alpha: float,
+    alpha: Prior,
     gamma: Array | None = None,
     tol: float = 1e-13,
     max_iter: int = 100_000,
@@ -89,7 +90,7 @@ def information(gamma: Array) -> Array:
     return np.diag(polygamma(1, gamma)) - polygamma(1, gamma.sum())
 
 
-def topic_curvature(m: Array, gamma: Array, *, beta: Array, alpha: float) -> Array:
+def topic_curvature(m: Array, gamma: Array, *, beta: Array, alpha: Prior) -> Array:
     r"""Return A, (K, K): the second derivative of max J along a change d of the counts is s(d)' A s(d).
 
     :math:`A = (T^{-1} - diag(\gamma - \alpha) + S)^{-1}` with :math:`S = \sum_v m_v \phi_v \phi_v'`.
@@ -102,7 +103,7 @@ def topic_curvature(m: Array, gamma: Array, *, beta: Array, alpha: float) -> Arr
     return np.linalg.inv(inverse).astype(np.float64)
 
 
-def spread(m: Array, gamma: Array, *, beta: Array, alpha: float) -> Array:
+def spread(m: Array, gamma: Array, *, beta: Array, alpha: Prior) -> Array:
     r"""Return :math:`U_v = \sqrt{\phi_v' A \phi_v}`, (V,).
 
     By the triangle inequality in the metric of A, :math:`s(d)' A s(d) \le (\sum_v d_v U_v)^2`: a bound on the
@@ -113,7 +114,7 @@ def spread(m: Array, gamma: Array, *, beta: Array, alpha: float) -> Array:
     return np.asarray(np.sqrt(np.maximum(np.einsum("vk,kl,vl->v", phi, curvature, phi), 0.0)))
 
 
-def loose_spread(m: Array, gamma: Array, *, beta: Array, alpha: float) -> Array:
+def loose_spread(m: Array, gamma: Array, *, beta: Array, alpha: Prior) -> Array:
     r"""Return an upper bound on :func:`spread` that needs only the diagonal of A, (V,).
 
     A - T is positive semidefinite, so :math:`\phi' (A - T) \phi \le (\sum_k \phi_k \sqrt{(A - T)_{kk}})^2`.
@@ -128,14 +129,14 @@ def loose_spread(m: Array, gamma: Array, *, beta: Array, alpha: float) -> Array:
 # --- a row against a cluster ------------------------------------------------------------------------------------
 
 
-def exact_change(d: Array, m: Array, *, beta: Array, alpha: float, sign: int = 1) -> float:
+def exact_change(d: Array, m: Array, *, beta: Array, alpha: Prior, sign: int = 1) -> float:
     """Return max J at m + sign d minus max J at m."""
     after, before = (ve_step(counts, beta=beta, alpha=alpha) for counts in (m + sign * d, m))
     bound_after = cluster_bound(m + sign * d, after, beta=beta, alpha=alpha)
     return bound_after - cluster_bound(m, before, beta=beta, alpha=alpha)
 
 
-def second_order_change(d: Array, m: Array, gamma: Array, *, beta: Array, alpha: float, sign: int = 1) -> float:
+def second_order_change(d: Array, m: Array, gamma: Array, *, beta: Array, alpha: Prior, sign: int = 1) -> float:
     """Return the expansion of max J at m + sign d minus max J at m, to second order in d."""
     s = topic_counts(d, gamma, beta=beta)
     curvature = topic_curvature(m, gamma, beta=beta, alpha=alpha)
@@ -153,7 +154,7 @@ def expansion(
     gamma: Array,
     *,
     beta: Array,
-    alpha: float,
+    alpha: Prior,
     sign: int = 1,
     drift: Array | None = None,
 ) -> float:
@@ -196,7 +197,7 @@ def assignment_scores(d: Array, gamma: Array, sizes: NDArray[np.int64], *, beta:
 # --- partitions -------------------------------------------------------------------------------------------------
 
 
-def partition_bound(counts: Array, sizes: NDArray[np.int64], *, beta: Array, alpha: float) -> float:
+def partition_bound(counts: Array, sizes: NDArray[np.int64], *, beta: Array, alpha: Prior) -> float:
     """Return the bound of a partition from its meta-observations M (Q, V) and cluster sizes (Q,)."""
     clusters = sum(cluster_bound(m, ve_step(m, beta=beta, alpha=alpha), beta=beta, alpha=alpha) for m in counts)
     return float(clusters + xlogy(sizes, sizes / sizes.sum()).sum())

@@ -102,7 +102,9 @@ class CloseCalls:
 
     def _needed(self, at: Rows, q: int) -> Array:
         """Return the change at cluster q that some rows need for a move that may gain, (n,)."""
-        if self.state.topics.alpha < 1:  # with several maxima, only the end of a VE-step shows which one it finds
+        if (
+            not self.state.topics.has_one_maximum
+        ):  # with several maxima, only the end of a VE-step shows which one it finds
             return np.full(len(at), -np.inf)
         upper = self.removal + self.widening * self._own(self.above)
         # Minus infinity plus an infinite error would be NaN.

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mmpca.backend import LocalRows, RowBackend, group_sums
 from mmpca.counts import Counts
-from mmpca.engine.bound import Array, merge_loss, responsibilities, size_terms
+from mmpca.engine.bound import Array, Prior, merge_loss, responsibilities, size_terms
 from mmpca.engine.state import State, bound, build, from_sums, pooled_value, relabel, topic_weights
 from mmpca.engine.sweep import GreedySweep, SearchOptions, assign, climb
 from mmpca.monitor import History
@@ -248,7 +248,7 @@ def _merge_loss_bounds(state: State) -> Array:
     return np.minimum(loss, loss.T) + single[:, None] + single - pooled
 
 
-def cut(rows: Counts, beta: Array, alpha: float, gamma: Array, curvature: Array) -> tuple[float, NDArray[np.bool_]]:
+def cut(rows: Counts, beta: Array, alpha: Prior, gamma: Array, curvature: Array) -> tuple[float, NDArray[np.bool_]]:
     """Cut the rows of a cluster in two; return the second-order gain (minus infinity if rows are alike) and the cut.
 
     The cut is across the main axis of the rows' topic counts, in the metric of the curvature A.
@@ -270,7 +270,7 @@ def cut(rows: Counts, beta: Array, alpha: float, gamma: Array, curvature: Array)
 
 
 def climb_halves(
-    rows: Counts, is_second: NDArray[np.bool_], beta: Array, alpha: float, gamma: Array, tol: float, at_least: float
+    rows: Counts, is_second: NDArray[np.bool_], beta: Array, alpha: Prior, gamma: Array, tol: float, at_least: float
 ) -> tuple[float, Array, NDArray[np.bool_]]:
     """Climb from two halves of some rows; return their gain over one cluster, their sums (2, V) and the second half.
 
@@ -281,13 +281,13 @@ def climb_halves(
     n_features = rows.n_features
     rows, used = _compact(rows)
     beta = beta[:, used]
-    own, own_gamma = _pooled(beta, alpha, gamma)
-    part = _two_clusters(rows, is_second, own, alpha, own_gamma)
+    own, own_alpha, own_gamma = _pooled(beta, alpha, gamma)
+    part = _two_clusters(rows, is_second, own, own_alpha, own_gamma)
     # The bound of the part has terms n_q log(n_q / n), exactly what a split adds to the bound of all rows.
     whole, rng = pooled_value(part, [0, 1]), np.random.default_rng(0)
     gains, sweep = [bound(part) - whole], GreedySweep(part, LocalRows(rows))
     for n_left in range(SPLIT_EPOCHS, 0, -1):
-        run = climb(part, SearchOptions(2, alpha, max_epochs=1, tol=tol), rng=rng, sweep=sweep)
+        run = climb(part, SearchOptions(2, own_alpha, max_epochs=1, tol=tol), rng=rng, sweep=sweep)
         if run.interrupted:  # Ctrl-C means the whole search
             raise KeyboardInterrupt
         gains.append(run.bounds[-1] - whole)
@@ -301,27 +301,29 @@ def climb_halves(
     return gains[-1], sums, part.labels == 1
 
 
-def _two_clusters(rows: Counts, labels: ArrayLike, beta: Array, alpha: float, gamma: Array) -> State:
+def _two_clusters(rows: Counts, labels: ArrayLike, beta: Array, alpha: Prior, gamma: Array) -> State:
     """Return the state of two clusters whose VE-steps start from the same `gamma` (K,)."""
-    near = np.stack([gamma, gamma]) if alpha >= 1 else None
+    near = np.stack([gamma, gamma]) if np.min(alpha) >= 1 else None
     return build(rows, labels, n_clusters=2, beta=beta, alpha=alpha, gamma=near)
 
 
-def _own_topics(gamma: Array, alpha: float) -> NDArray[np.int64]:
+def _own_topics(gamma: Array, alpha: Prior) -> NDArray[np.int64]:
     """Return the topics to split by: with many topics, only those whose expected counts exceed their prior."""
     is_own = gamma >= 2.0 * alpha
     return np.flatnonzero(is_own if len(gamma) > MANY_TOPICS and is_own.any() else np.ones_like(is_own))
 
 
-def _pooled(beta: Array, alpha: float, gamma: Array) -> tuple[Array, Array]:
-    """Return the topics to split by, followed by the others pooled into one, and their gamma."""
-    own = _own_topics(gamma, alpha)
+def _pooled(beta: Array, alpha: Prior, gamma: Array) -> tuple[Array, Array, Array]:
+    """Return the topics to split by, followed by the others pooled into one, their prior and their gamma."""
+    own, alpha = _own_topics(gamma, alpha), np.full_like(gamma, alpha)
     rest = np.setdiff1d(np.arange(len(gamma)), own)
     if len(rest) < 2:
-        return beta, gamma
+        return beta, alpha, gamma
     weight = topic_weights(gamma)[rest]
     beta = np.concatenate([beta[own], (weight / weight.sum())[None] @ beta[rest]])
-    return beta, np.append(gamma[own], alpha + (gamma[rest] - alpha).sum())
+    pooled = alpha[rest].mean()
+    alpha, excess = np.append(alpha[own], pooled), (gamma[rest] - alpha[rest]).sum()
+    return beta, alpha, np.append(gamma[own], pooled + excess)
 
 
 def _compact(rows: Counts) -> tuple[Counts, NDArray[np.int64]]:

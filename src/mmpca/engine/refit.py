@@ -1,4 +1,4 @@
-"""The last step of the paper: topics and topic shares re-estimated on the meta-observations of a partition."""
+"""Topics, topic shares and their prior re-estimated on the meta-observations of a partition."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.special import xlogy
+from scipy.optimize import minimize
+from scipy.special import digamma, gammaln, xlogy
 
 from mmpca import kernels
 from mmpca.backend import SERIAL, Threads
-from mmpca.engine.bound import Array, dirichlet_divergence
-from mmpca.engine.state import FixedTopics, State, bound, copy, topic_weights
+from mmpca.engine.bound import Array, dirichlet_divergence, expected_log_theta
+from mmpca.engine.state import FixedTopics, State, bound, copy, from_sums, refresh, topic_weights
 from mmpca.monitor import Monitor
 
 FEATURES_AT_ONCE = 2**13
+PRIOR_LIMITS = 1e-2, 1e4  # beyond which a larger or smaller prior hardly changes the bound
 SPARSE_SHARE = 0.1  # of the features that clusters have, below which products with their counts are sparse
 
 
@@ -91,3 +93,49 @@ def em_step(state: State, slices: Sequence[slice], threads: Threads = SERIAL) ->
     value = float(sum(values) - divergences + xlogy(sizes, sizes / sizes.sum()).sum())
     # A topic without any expected count does not change.
     return np.divide(expected, totals, out=beta.copy(), where=totals > 0), gamma, value
+
+
+def replace_topics(state: State, *, max_iter: int = 5) -> None:
+    """Replace the topics of a state by those that `refit_topics` finds, in place; every cluster is fresh afterwards.
+
+    A few iterations are enough after a move, which changes the sums of two clusters by one row.
+    """
+    beta, gamma, _ = refit_topics(state, max_iter=max_iter)
+    state.topics.beta[:], state.topics.beta_rows[:] = beta, beta.T
+    state.clusters.weight[:], state.clusters.curvature[:] = topic_weights(gamma), np.nan
+    for q in range(state.n_clusters):
+        refresh(state, q)
+
+
+def estimate_prior(state: State, *, max_iter: int = 200, tol: float = 1e-8) -> tuple[Array, Array, float]:
+    """Return the prior (K,), gamma (Q, K) and the bound after variational EM with labels and topics held fixed.
+
+    The bound never falls below that of the state, which does not change; the iteration stops when the bound rises by
+    less than `tol` of its magnitude.
+    """
+    best, last = state, bound(state)
+    for _ in range(max_iter):
+        clusters = best.clusters
+        alpha = most_likely_prior(expected_log_theta(clusters.gamma), best.topics.alpha)
+        new = from_sums(clusters.counts, clusters.sizes, beta=best.topics.beta, alpha=alpha, gamma=clusters.gamma)
+        gain = bound(new) - last
+        if gain > 0:
+            best, last = new, last + gain
+        if gain <= tol * abs(last):
+            break
+    return best.topics.alpha, best.clusters.gamma, last
+
+
+def most_likely_prior(eta: Array, start: Array) -> Array:
+    """Return the prior within its limits, (K,), that maximizes the sum of E[log Dir(theta_q; alpha)] for eta (Q, K)."""
+    mean = eta.mean(axis=0)  # (K,)
+
+    def loss(log_alpha: Array) -> tuple[float, Array]:
+        alpha = np.exp(log_alpha)
+        value = gammaln(alpha.sum()) - gammaln(alpha).sum() + (alpha - 1.0) @ mean
+        return -float(value), -alpha * (digamma(alpha.sum()) - digamma(alpha) + mean)
+
+    limits = np.log(PRIOR_LIMITS)
+    first, bounds = np.clip(np.log(start), *limits), [(float(limits[0]), float(limits[1]))] * len(mean)
+    found: Array = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return np.exp(found)

@@ -44,6 +44,7 @@ from scipy.special import digamma, gammaln, softmax
 from mmpca import kernels
 from mmpca.backend import SERIAL, Threads
 from mmpca.counts import Counts
+from mmpca.engine.bound import Prior
 from mmpca.engine.state import from_sums
 
 Array = NDArray[np.float64]
@@ -75,14 +76,14 @@ class LeftOut(NamedTuple):
         Parameters of the Dirichlet posteriors of the clusters' topic shares (gamma): prior plus topic counts.
     sizes : array of shape (Q,)
         Rows in each cluster.
-    prior : float
+    prior : float or array of shape (K,)
         The prior (alpha), which remains when the last row has left.
     """
 
     labels: Labels
     topic_params: Array
     sizes: Array
-    prior: float
+    prior: Prior
 
 
 def plain_evidence(x: Array, beta: Array, prior: Array, *, tol: float = 1e-10, max_iter: int = 10_000) -> float:
@@ -289,7 +290,7 @@ def share_variance(moments: list[Moments], lengths: list[Array], weights: list[A
 
 
 def fit_concentration(
-    rows: Counts, labels: ArrayLike, *, topics: Array, n_clusters: int, alpha: float, threads: Threads = SERIAL
+    rows: Counts, labels: ArrayLike, *, topics: Array, n_clusters: int, alpha: Prior, threads: Threads = SERIAL
 ) -> float:
     """Return the concentration of the rows' topic shares around those of their clusters; infinity if they do not vary.
 
@@ -301,7 +302,7 @@ def fit_concentration(
         Clusters of the rows; EM starts from them.
     topics : array of shape (K, V)
     n_clusters : int
-    alpha : float
+    alpha : float or array of shape (K,)
         Prior of the clusters' topic shares.
     threads : Threads
         The result does not depend on them.

@@ -20,7 +20,7 @@ from scipy.special import softmax, xlogy
 
 from mmpca import kernels
 from mmpca.counts import Counts
-from mmpca.engine.bound import Array, cluster_bound
+from mmpca.engine.bound import Array, Prior, cluster_bound
 from mmpca.engine.bound import responsibilities as phi_of_features
 from mmpca.engine.refit import em_step, feature_slices
 from mmpca.engine.state import FixedTopics, State, build
@@ -184,7 +184,7 @@ def vbem(state: State, options: SearchOptions, *, history: History | None = None
 # --- annealing --------------------------------------------------------------------------------------------------
 
 
-def anneal(rows: Counts, *, n_clusters: int, beta: Array, alpha: float, rng: np.random.Generator) -> Labels:
+def anneal(rows: Counts, *, n_clusters: int, beta: Array, alpha: Prior, rng: np.random.Generator) -> Labels:
     """Return labels to start a search from: soft assignments, cooled to temperature 1 and hardened.
 
     Parameters
@@ -194,7 +194,7 @@ def anneal(rows: Counts, *, n_clusters: int, beta: Array, alpha: float, rng: np.
         At most the number of rows.
     beta : array of shape (K, V)
         Topics, held fixed.
-    alpha : float
+    alpha : float or array of shape (K,)
         Prior of the clusters' topic shares.
     rng : Generator
         Draws the first partition, and noise that keeps the clusters apart.

@@ -15,20 +15,25 @@ from scipy.special import xlogy
 from mmpca import kernels
 from mmpca.backend import SERIAL, LocalRows, RowBackend, Rows, Threads, group_sums
 from mmpca.counts import Counts, no_rows
-from mmpca.engine.bound import Array, cluster_bound, expected_log_theta, size_changes, size_terms, ve_step
+from mmpca.engine.bound import Array, Prior, cluster_bound, expected_log_theta, size_changes, size_terms, ve_step
 
 
 class FixedTopics(NamedTuple):
     """Topics and their prior, which a search does not change."""
 
-    alpha: float  # Dirichlet prior of the clusters' topic shares
+    alpha: Array  # Dirichlet prior of the clusters' topic shares, (K,)
     beta: Array  # topics, (K, V): features contiguous, for passes over a cluster
     beta_rows: Array  # the same transposed, (V, K): topics contiguous, for passes over a row
 
     @classmethod
-    def of(cls, alpha: float, beta: Array) -> Self:
+    def of(cls, alpha: Prior, beta: Array) -> Self:
         """Return topics with both of their layouts; kernels read either, so neither is ever replaced alone."""
-        return cls(alpha, beta, np.ascontiguousarray(beta.T))
+        return cls(np.full(len(beta), alpha, dtype=np.float64), beta, np.ascontiguousarray(beta.T))
+
+    @property
+    def has_one_maximum(self) -> bool:
+        """True if J(m, .) is sure to have a single maximum; under a prior below one, it may have several."""
+        return bool(self.alpha.min() >= 1)
 
 
 class Clusters(NamedTuple):
@@ -95,7 +100,7 @@ def build(
     *,
     n_clusters: int,
     beta: Array,
-    alpha: float,
+    alpha: Prior,
     gamma: Array | None = None,
 ) -> State:
     """Return the state of a partition, with every cluster fresh.
@@ -107,7 +112,7 @@ def build(
         Cluster of each row, 0 to n_clusters - 1, none empty.
     n_clusters : int
     beta : array of shape (K, V)
-    alpha : float
+    alpha : float or array of shape (K,)
     gamma : array of shape (Q, K), optional
         Where the VE-steps start; by default at equal topic shares.
     """
@@ -118,7 +123,7 @@ def build(
     return state
 
 
-def from_sums(counts: Array, sizes: ArrayLike, *, beta: Array, alpha: float, gamma: Array | None = None) -> State:
+def from_sums(counts: Array, sizes: ArrayLike, *, beta: Array, alpha: Prior, gamma: Array | None = None) -> State:
     """Return a state of clusters without their rows: it has a bound and can be merged, but has no moves.
 
     Parameters
@@ -128,7 +133,7 @@ def from_sums(counts: Array, sizes: ArrayLike, *, beta: Array, alpha: float, gam
     sizes : array-like of int, shape (Q,)
         Rows in each cluster.
     beta : array of shape (K, V)
-    alpha : float
+    alpha : float or array of shape (K,)
     gamma : array of shape (Q, K), optional
         Where the VE-steps start; by default at equal topic shares.
     """
@@ -139,7 +144,7 @@ def from_sums(counts: Array, sizes: ArrayLike, *, beta: Array, alpha: float, gam
     return state
 
 
-def _blank(rows: Counts, labels: ArrayLike, n_clusters: int, beta: Array, alpha: float) -> State:
+def _blank(rows: Counts, labels: ArrayLike, n_clusters: int, beta: Array, alpha: Prior) -> State:
     """Return a state whose clusters have yet to be counted and refreshed."""
     n_topics, n_features = beta.shape
     # Kernels are compiled for writable arrays, but joblib hands large arrays to processes read-only.
@@ -160,7 +165,7 @@ def _blank(rows: Counts, labels: ArrayLike, n_clusters: int, beta: Array, alpha:
         moved=np.zeros(n_clusters),
         aged=np.zeros(n_clusters),
     )
-    topics = FixedTopics.of(float(alpha), beta)
+    topics = FixedTopics.of(alpha, beta)
     return State(rows, np.array(labels, dtype=np.int32), topics, clusters)
 
 

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from mmpca import kernels
 from mmpca.backend import LocalRows, RowBackend, Rows, Threads, map_rows
 from mmpca.counts import Counts, stacked
-from mmpca.engine.bound import Array, size_changes
+from mmpca.engine.bound import Array, Prior, size_changes
 from mmpca.engine.close_calls import CloseCalls, Proposals, Screen
 from mmpca.engine.gain_bounds import GainBounds
+from mmpca.engine.refit import replace_topics
 from mmpca.engine.state import Clusters, FixedTopics, State, bound, gain, move, refresh, relabel
 from mmpca.monitor import History
 
@@ -40,13 +41,14 @@ class SearchOptions(NamedTuple):
     """Options of a search that all starts share."""
 
     n_clusters: int
-    alpha: float = 1.0  # Dirichlet prior of the clusters' topic shares
+    alpha: Prior = 1.0  # Dirichlet prior of the clusters' topic shares
     algorithm: Algorithm = "greedy"
     max_epochs: int = 200
     tol: float = 1e-10  # a move must gain more than this share of the bound's magnitude
     few_moves: int = 0  # stop after an epoch with at most this many moves
     patience: int = 1  # give up after this many starts in a row without a better bound
     known: NDArray[np.int32] | None = None  # labels of rows that never move, -1 for the others, (N,)
+    refits_topics: bool = False  # whether "exact" re-estimates the topics, in place, after every move
     merge_split: bool = True  # whether whole clusters may be merged and split
     verify_factor: float | None = None  # of error bounds when convergence is verified; None for `verify_factor`
 
@@ -75,16 +77,26 @@ class Sweep(Protocol):
 
 
 class ExactSweep:
-    """Algorithm 1 of the paper: evaluate every move of a row exactly, and make the best one immediately."""
+    """Algorithm 1 of the paper: evaluate every move of a row exactly, and make the best one immediately.
+
+    The topics can be re-estimated after every move, in place; the gain of a move is that under the topics before it.
+    """
 
     error_factors = (1.0,)
 
-    def __init__(self, state: State) -> None:
-        self.state = state
+    def __init__(self, state: State, *, refits_topics: bool = False) -> None:
+        self.state, self.refits_topics = state, refits_topics
 
     def visit(self, block: Rows, min_gain: float, error_factor: float) -> int:
         """Make the best move of each row of the block, in place; return the number of moves."""
-        return int(kernels.sweep_exact(self.state, min_gain, block))
+        if not self.refits_topics:
+            return int(kernels.sweep_exact(self.state, min_gain, block))
+        n_moves = 0
+        for b in range(len(block)):
+            if kernels.sweep_exact(self.state, min_gain, block[b : b + 1]):
+                replace_topics(self.state)
+                n_moves += 1
+        return n_moves
 
     def active(self, rows: Rows, min_gain: float, *, is_verifying: bool) -> Rows:
         """Return all rows."""
@@ -251,7 +263,7 @@ def verify_factor(state: State) -> float:
     sees that, so every move is evaluated exactly there.
     """
     work = len(state.labels) * state.n_clusters * state.topics.beta.size
-    if state.topics.alpha < 1 or work <= EXACT_CHECK_WORK:
+    if not state.topics.has_one_maximum or work <= EXACT_CHECK_WORK:
         return EXACT_FACTOR
     return 16.0 if work <= WIDE_CHECK_WORK else 2.0
 
@@ -401,7 +413,7 @@ def _visit_all(state: State, sweep: Sweep, order: Rows, size: int, min_gain: flo
 
 def _sweep(state: State, options: SearchOptions, backend: RowBackend) -> Sweep:
     if options.algorithm == "exact":
-        return ExactSweep(state)
+        return ExactSweep(state, refits_topics=options.refits_topics)
     if options.algorithm == "cvem":
         return CvemSweep(state, backend.threads)
     return GreedySweep(state, backend, options.verify_factor)

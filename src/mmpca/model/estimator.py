@@ -55,7 +55,7 @@ from mmpca.model.dispersion import (
 from mmpca.model.inspection import warn_of_misread_columns
 from mmpca.model.outliers import mark_outliers
 from mmpca.model.results import ResultTables, given_names, set_names
-from mmpca.model.rules import SUM_TOLERANCE, check_fit_parameters
+from mmpca.model.rules import SUM_TOLERANCE, check_fit_parameters, check_topic_prior
 from mmpca.model.starts import (
     SAMPLED_ROWS,
     Labels,
@@ -66,16 +66,18 @@ from mmpca.model.starts import (
     mixture_labels,
     mixture_topics,
     plan_starts,
+    search_from,
     search_from_starts,
 )
 from mmpca.model.temperature import Temperature, n_sampled
-from mmpca.monitor import Callback, Monitor, Progress, logger
+from mmpca.monitor import Callback, History, Monitor, Progress, logger
 from mmpca.topics import CountSplit, LDAFit, fit_lda, new_feature_scores, split_counts, topic_shares
 from mmpca.topics.lda import TOL
 
 Array = NDArray[np.float64]
 
 MAX_ROUNDS = 3  # of variance factors and clusters
+PRIOR_ROUNDS = 20  # of estimated priors and clusters
 # "auto" compares these on a sample of the rows, from a few starts on each half of the features.
 CANDIDATES: tuple[tuple[str, str | None], ...] = (("polya", None), ("multinomial", "sqrt"), ("multinomial", None))
 COMPARED_ROWS, COMPARED_STARTS, COMPARED_TOL = 2000, 2, 1e-4
@@ -139,6 +141,11 @@ class _Found(NamedTuple):
     is_complete: bool = True  # not if it was interrupted before factors and clusters had settled
 
 
+def _mean_prior(prior: Any) -> float:
+    """Return a prior of topics that are learned on other data, in any order."""
+    return 1.0 if isinstance(prior, str) else float(np.mean(prior))
+
+
 class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
     """Cluster count data through a mixture of multinomial PCA.
 
@@ -158,8 +165,10 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         random ("mixture") or from k-means on tf-idf ("tfidf"); the one of these three whose clusters best
         predict held-out features ("auto", see docs/topics.md; always "lda" with "polya" and "vbem"); drawn at random;
         or given. Rows of an array must sum to one.
-    topic_prior : float, default=1.0
-        Symmetric Dirichlet prior of the topic proportions of clusters (alpha in the paper).
+    topic_prior : float, array of shape (n_topics,) or "estimate", default=1.0
+        Dirichlet prior of the topic proportions of clusters (alpha in the paper): the same for every topic, one value
+        for each, or ``"estimate"``, which maximizes the bound over it in turn with the search. An estimate needs many
+        clusters: each of them counts as one observation.
     start : {"auto", "random", "kmeans", "anneal", "mixture"} or array of shape (n_samples,), default="auto"
         Labels from which the search starts: a balanced random partition, k-means on the rows in topic space, annealed
         soft assignments, all of these in turn ("auto"; k-means alone for large data), the clusters of a mixture without
@@ -192,11 +201,12 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     tol : float, default=1e-10
         A move must raise the bound by more than this share of its magnitude. With "vbem", this applies to a whole
         epoch, with a share of at least 1e-7.
-    refit_topics : bool, default=False
-        Also re-estimate topics and topic proportions on the final clusters, with the labels held fixed: the last step
-        of the paper, kept in `refit_components_` and `refit_cluster_topics_`. It describes the fitted rows better and
-        new rows worse (docs/topics.md), so predictions do not use it. "vbem" updates its topics anyway and ignores
-        this.
+    refit_topics : bool or "moves", default=False
+        If True, also re-estimate topics and topic proportions on the final clusters, with the labels held fixed: the
+        last step of the paper, kept in `refit_components_` and `refit_cluster_topics_`. It describes the fitted rows
+        better and new rows worse (docs/topics.md), so predictions do not use it. "vbem" updates its topics anyway and
+        ignores this. With ``"moves"``, which needs ``algorithm="exact"``, topics are re-estimated after every move of a
+        row, and `components_` are those at the end (docs/topics.md).
     n_jobs : int or None, default=None
         Number of threads, shared first between the starts and then between the rows of a block; -1 uses all cores. The
         result does not depend on it.
@@ -271,8 +281,8 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     temperature_ : float
         Number by which log-odds are divided, at least 1 if it was estimated. It is estimated when probabilities are
         first needed or the model is saved, which can take longer than fitting a small data set.
-    topic_prior_ : float
-        The `topic_prior` of the fit.
+    topic_prior_ : float or array of shape (n_topics,)
+        The `topic_prior` of the fit, or its estimate.
     edits_ : list of Edit
         Edits of the clusters since the fit, if there are any (:meth:`edit`).
     noise_clusters_ : ndarray of int32
@@ -327,7 +337,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     mean_profile_: Array
     concentration_: float
     topics_source_: str
-    topic_prior_: float
+    topic_prior_: float | Array
     stabilize_: str | None
     edits_: list[editing.Edit]
     noise_clusters_: NDArray[np.int32]
@@ -348,7 +358,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         n_topics: int = 5,
         *,
         topics: str | ArrayLike = "auto",
-        topic_prior: float = 1.0,
+        topic_prior: float | ArrayLike | Literal["estimate"] = 1.0,
         start: str | ArrayLike = "auto",
         n_init: int | str = "auto",
         algorithm: engine.Algorithm = "greedy",
@@ -357,7 +367,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         stabilize: str | None = None,
         max_epochs: int = 200,
         tol: float = 1e-10,
-        refit_topics: bool = False,
+        refit_topics: bool | Literal["moves"] = False,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
         verbose: int | None = None,
@@ -682,12 +692,13 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         starts, patience = plan_starts(self.start, self.n_init, **sizes, shape=shape, seed=run.search_seed)
         options = engine.SearchOptions(
             n_clusters=self.n_clusters,
-            alpha=float(self.topic_prior),
+            alpha=check_topic_prior(self.topic_prior, self.n_topics),
             algorithm=self.algorithm,
             max_epochs=self.max_epochs,
             tol=float(self.tol),
             patience=patience,
             known=run.known,
+            refits_topics=isinstance(self.refit_topics, str),
             merge_split=run.merge_split,
         )
         # Topics: beta, learned from the rows, given, or from an interrupted fit.
@@ -715,7 +726,35 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             sample_size=run.sample_size,
         )
         # Bounds of starts on a sample are not comparable with the bound of all rows, which comes last.
-        return best_of([outcome for outcome in outcomes if len(outcome.labels) == rows.n_rows]), outcomes, topics
+        best = best_of([outcome for outcome in outcomes if len(outcome.labels) == rows.n_rows])
+        if isinstance(self.topic_prior, str):
+            outcomes += self._estimate_prior(rows, best, options, run)
+            best = outcomes[-1]
+        return best, outcomes, topics
+
+    def _estimate_prior(
+        self, rows: RowBackend, best: Outcome, options: engine.SearchOptions, run: _Run
+    ) -> list[Outcome]:
+        """Estimate the prior and search on from the labels under it, in turn; return the searches, which only gain."""
+        outcomes, every = [best], np.arange(rows.n_rows)
+        for number in range(PRIOR_ROUNDS):
+            best = outcomes[-1]
+            run.monitor.begin("prior", f"estimating the topic prior, round {number + 1}")
+            if run.monitor.is_stopped:
+                break
+            sums = rows.map_reduce(group_sums, every, best.labels, shared=(self.n_clusters,))  # (Q, V)
+            sizes = np.bincount(best.labels, minlength=self.n_clusters)
+            state = engine.from_sums(sums, sizes, beta=best.beta, alpha=best.alpha, gamma=best.gamma)
+            alpha, gamma, _ = engine.estimate_prior(state)
+            history = History(run.monitor, start=0, n_rows=rows.n_rows)
+            start, own = Start("prior", best.start.seed, best.labels, gamma), options._replace(alpha=alpha)
+            outcome = search_from(rows, best.beta, start, own, n_threads=run.n_threads, history=history)
+            if outcome.bound < best.bound:  # under a prior below one, VE-steps may end in another maximum
+                break
+            outcomes.append(outcome)
+            if np.array_equal(outcome.labels, best.labels):
+                break
+        return outcomes[1:] or [best]
 
     def _learn_topics(
         self, rows: RowBackend, run: _Run, saved: Checkpoint | editing.Resumed | None, *, can_compare: bool
@@ -789,7 +828,11 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             run.monitor.step(0)
             return run.monitor.is_stopped
 
-        own: dict[str, Any] = {name: getattr(self, name) for name in ("topic_prior", "max_epochs", "tol")}
+        own: dict[str, Any] = {
+            "max_epochs": self.max_epochs,
+            "tol": self.tol,
+            "topic_prior": _mean_prior(self.topic_prior),
+        }
         model, inner = MMPCA(self.n_clusters, self.n_topics, topics=topics, n_init=1, **own), Monitor(pass_on)
         labels = {
             "lda": model._search(LocalRows(split.kept, run.threads), run._replace(monitor=inner, known=None))[0].labels
@@ -839,7 +882,11 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         rows = backend.take(np.sort(rng.permutation(backend.n_rows)[:COMPARED_ROWS]))
         run = run._replace(n_topic_starts=COMPARED_STARTS, topics_tol=COMPARED_TOL)
         priors: dict[tuple[str, str | None], Any] = {}
-        own: dict[str, Any] = {name: getattr(self, name) for name in ("topic_prior", "max_epochs", "tol")}
+        own: dict[str, Any] = {
+            "max_epochs": self.max_epochs,
+            "tol": self.tol,
+            "topic_prior": _mean_prior(self.topic_prior),
+        }
         own |= {"n_init": COMPARED_STARTS, "topics": "lda"}
 
         def labels_of(half: Counts, candidate: tuple[str, str | None]) -> NDArray[np.int32]:
@@ -875,7 +922,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             best.labels[some],
             topics=topics,
             n_clusters=self.n_clusters,
-            alpha=float(self.topic_prior),
+            alpha=best.alpha,
             threads=rows.threads,
         )
 
@@ -890,10 +937,10 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
 
     def _refit(self, best: Outcome, counts: Array, threads: Threads, monitor: Monitor) -> dict[str, Any]:
         """Return the attributes of the last step of the paper; none unless `refit_topics` asks for it."""
-        if not self.refit_topics or self.algorithm == "vbem":
+        if self.refit_topics is not True or self.algorithm == "vbem":
             return {}
         sizes = np.bincount(best.labels, minlength=len(counts))
-        state = engine.from_sums(counts, sizes, beta=best.beta, alpha=float(self.topic_prior), gamma=best.gamma)
+        state = engine.from_sums(counts, sizes, beta=best.beta, alpha=best.alpha, gamma=best.gamma)
         try:
             components, gamma, bound = engine.refit_topics(state, threads=threads, monitor=monitor)
         except KeyboardInterrupt:  # keep what the search has found
@@ -910,7 +957,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         n_samples, n_present = len(best.labels), int((self.cluster_counts_.sum(axis=0) > 0).sum())
         sizes = {"n_clusters": self.n_clusters, "n_topics": self.n_topics, "n_samples": n_samples}
         self.labels_, self.weights_ = best.labels, best.weights
-        self.topic_prior_ = float(self.topic_prior)
+        self.topic_prior_ = float(self.topic_prior) if isinstance(self.topic_prior, Real) else best.alpha
         self.bound_ = best.bound
         self.icl_ = engine.icl(best.bound, **sizes, n_features=n_present)
         self.bound_history_ = np.array(best.history.bounds)

@@ -29,7 +29,7 @@ from mmpca.errors import ModelFileError
 from mmpca.model.editing import Edit
 from mmpca.model.outliers import N_KNOT_VALUES, knots_of
 from mmpca.model.results import Words, given_names, set_names
-from mmpca.model.rules import RULES, SUM_TOLERANCE
+from mmpca.model.rules import RULES, SUM_TOLERANCE, check_topic_prior
 from mmpca.model.starts import StartReport
 from mmpca.parameters import Rule, check_parameters, one_of
 from mmpca.store import ZIP_ERRORS, open_regular, parse_array, stored_members, write_atomically
@@ -337,8 +337,8 @@ def save(model: MMPCA, path: str | os.PathLike[str], *, text: Mapping[str, Any] 
 
 
 def _as_json(value: Any) -> Any:
-    """Convert a number for JSON: NumPy numbers become Python numbers, and NaN becomes None."""
-    number = value.item() if isinstance(value, np.generic) else value
+    """Convert a number or an array for JSON: NumPy numbers become Python numbers, and NaN becomes None."""
+    number = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
     return None if isinstance(number, float) and math.isnan(number) else number
 
 
@@ -505,7 +505,10 @@ def _restore(manifest: Manifest, arrays: Arrays) -> MMPCA:
             raise ModelFileError(
                 f"{name} does not fit the arrays: they have {sizes[letter]} entries, expected {found}."
             )
-    fitted["topic_prior_"], kind = float(model.topic_prior), fitted["dispersion_"]
+    try:
+        fitted["topic_prior_"], kind = check_topic_prior(model.topic_prior, model.n_topics), fitted["dispersion_"]
+    except ValueError as error:
+        raise ModelFileError(f"Invalid parameter: {error}") from error
     fitted["stabilize_"] = manifest["fitted"]["stabilize_"]  # null is None here
     is_expected = {"variance_factors_": kind == "polya", "concentration_": kind in ("shares", "polya")}
     is_expected |= {"mean_profile_": kind == "polya"}

@@ -67,7 +67,7 @@ def _refit(model: MMPCA, theta: Array, beta: Array, rng: np.random.RandomState) 
         n_clusters,
         len(beta),
         topics=model.topics_source_ if is_learned else model.components_,
-        topic_prior=model.topic_prior_,
+        topic_prior=float(np.mean(model.topic_prior_)) if is_learned else model.topic_prior_,
         dispersion="multinomial",
         start=labels,
         temperature=1.0,

@@ -115,7 +115,9 @@ def _update(model: MMPCA, counts: Counts) -> None:
 
 def _set_clusters(model: MMPCA, unit_sums: Array, sizes: NDArray[np.int64]) -> None:
     """Set topic shares, weights and bound of clusters from their sums and sizes, in place."""
-    gamma = model.cluster_topic_params_ if model.topic_prior_ >= 1 and len(model.weights_) == len(sizes) else None
+    gamma = (
+        model.cluster_topic_params_ if np.min(model.topic_prior_) >= 1 and len(model.weights_) == len(sizes) else None
+    )
     state = engine.from_sums(unit_sums, sizes, beta=model.components_, alpha=model.topic_prior_, gamma=gamma)
     model._cluster_sizes, model.weights_ = sizes, sizes / sizes.sum()
     model.cluster_topic_params_ = state.clusters.gamma.copy()

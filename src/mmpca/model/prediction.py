@@ -213,7 +213,7 @@ class ClusterMixture(NamedTuple):
         Parameters of the posteriors of `cluster_topics`, from which a fitted row is subtracted.
     sizes : array of shape (Q,) or None
         Fitted rows in each cluster.
-    topic_prior : float
+    topic_prior : float or array of shape (K,)
     concentration : float or None
         Of the rows' topic shares in each cluster; None if all rows of a cluster have the same shares.
     """
@@ -223,7 +223,7 @@ class ClusterMixture(NamedTuple):
     weights: Array
     topic_params: Array | None = None
     sizes: Array | None = None
-    topic_prior: float = 1.0
+    topic_prior: float | Array = 1.0
     concentration: float | None = None
 
     def left_out(self, labels: NDArray[np.int32] | None) -> shares.LeftOut | None:

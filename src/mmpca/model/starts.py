@@ -74,6 +74,7 @@ class Outcome(NamedTuple):
     labels: Labels
     weights: Array  # (Q,)
     gamma: Array  # (Q, K)
+    alpha: Array  # (K,)
     beta: Array  # (K, V)
     history: History
     seconds: float
@@ -214,7 +215,7 @@ def draw_labels(
 def first_bound(rows: Counts, beta: Array, shares: Array, labels: Labels, options: engine.SearchOptions) -> float:
     """Return the bound of a partition before any VE-step, with the topic counts of the rows' own shares."""
     counts, sizes = rows.group_sums(labels, options.n_clusters), np.bincount(labels, minlength=options.n_clusters)
-    gamma = np.full((options.n_clusters, len(beta)), options.alpha)
+    gamma = np.full((options.n_clusters, len(beta)), options.alpha, dtype=np.float64)
     np.add.at(gamma, labels, shares * rows.row_totals()[:, None])
     values = [cluster_bound(m, own, beta=beta, alpha=options.alpha) for m, own in zip(counts, gamma, strict=True)]
     return float(sum(values) + size_terms(sizes).sum())
@@ -332,11 +333,11 @@ def first_gamma(
 
     Under a prior below one the VE-steps have several maxima, and the path to them would decide between these.
     """
-    if options.alpha < 1:
+    if np.min(options.alpha) < 1:
         return None
     if start.kind != "kmeans" or shares is None:
         return start.gamma
-    gamma = np.full((options.n_clusters, shares.shape[1]), options.alpha)
+    gamma = np.full((options.n_clusters, shares.shape[1]), options.alpha, dtype=np.float64)
     np.add.at(gamma, labels, shares * rows.row_totals()[:, None])
     return gamma
 
@@ -364,6 +365,7 @@ def search_from(
     if options.known is not None and (labels != options.known)[options.known >= 0].any():
         labels = with_known(labels, options.known, options.n_clusters, rng)
     gamma = first_gamma(local, start, options, shares, labels)
+    beta = beta.copy() if options.refits_topics else beta
     with open_threads(n_threads) as threads:
         backend = backend.with_threads(threads)
         state = engine.build(
@@ -376,9 +378,8 @@ def search_from(
             engine.search(state, options, rng=rng, backend=backend, history=history)
             labels, weights = state.labels, state.clusters.sizes / len(labels)
     seconds = perf_counter() - began
-    return Outcome(
-        start, history.bounds[-1], labels, weights, state.clusters.gamma, state.topics.beta, history, seconds
-    )
+    topics, gamma = state.topics, state.clusters.gamma
+    return Outcome(start, history.bounds[-1], labels, weights, gamma, topics.alpha, topics.beta, history, seconds)
 
 
 # --- all searches -----------------------------------------------------------------------------------------------

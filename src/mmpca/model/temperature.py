@@ -189,10 +189,10 @@ def _joint_of_half(
     """Cluster rows by some of the features; return their joint log-likelihood, (N, Q), and the topics' row prior."""
     n_clusters, n_topics = len(mixture.weights), min(len(mixture.topics), half.n_features)
     fit = fit_lda(half, n_topics, rng=rng, row_prior="auto" if row_prior is None else row_prior, n_init=1)
-    seed = np.random.SeedSequence(int(rng.integers(2**31)))
+    seed, prior = np.random.SeedSequence(int(rng.integers(2**31))), float(np.mean(mixture.topic_prior))  # of new topics
     sizes = {"n_clusters": n_clusters, "n_topics": n_topics}
     starts, patience = plan_starts("kmeans", 1, **sizes, shape=(half.n_rows, half.n_features), seed=seed)
-    options = engine.SearchOptions(n_clusters=n_clusters, alpha=mixture.topic_prior, patience=patience)
+    options = engine.SearchOptions(n_clusters=n_clusters, alpha=prior, patience=patience)
     best = best_of(search_from_starts(LocalRows(half), fit.beta, starts, options, seed=0, sample_size=half.n_rows))
     if best.history.interrupted:  # Ctrl-C means the whole estimate
         raise KeyboardInterrupt
@@ -206,11 +206,9 @@ def _joint_of_half(
         best.weights,
         topic_params=best.gamma,
         sizes=np.bincount(best.labels, minlength=n_clusters).astype(np.float64),
-        topic_prior=mixture.topic_prior,
+        topic_prior=prior,
     )
     if mixture.concentration is not None:
-        concentration = engine.fit_concentration(
-            half, best.labels, topics=topics, n_clusters=n_clusters, alpha=mixture.topic_prior
-        )
+        concentration = engine.fit_concentration(half, best.labels, topics=topics, n_clusters=n_clusters, alpha=prior)
         found = found._replace(concentration=concentration)
     return joint_log_likelihood(half, found, best.labels), fit.row_prior

@@ -270,7 +270,7 @@ def topic_shares(
     rows: Counts,
     beta: Array,
     *,
-    prior: float,
+    prior: float | Array,
     tol: float = 1e-6,
     max_iter: int = 200,
     n_threads: int = 1,
@@ -283,8 +283,8 @@ def topic_shares(
     rows : Counts of shape (N, V)
     beta : array of shape (K, V)
         Topics; rows sum to one. Features with probability zero in all of them are ignored.
-    prior : float
-        Symmetric Dirichlet prior of a row's shares.
+    prior : float or array of shape (K,)
+        Dirichlet prior of a row's shares; a number stands for the same prior of every topic.
     tol, max_iter : float, int
         The fixed-point iteration of a row stops when no parameter changes by more than `tol` times the row's total.
     n_threads : int
@@ -307,10 +307,10 @@ def topic_shares(
     array([[0.9, 0.1]])
     """
     gamma = np.empty((rows.n_rows, len(beta)))
-    beta_rows = np.ascontiguousarray(beta.T)
+    beta_rows, alpha = np.ascontiguousarray(beta.T), np.full(len(beta), prior, dtype=np.float64)
 
     def fold_in(some: Rows) -> None:
-        kernels.fold_in(rows, some, beta_rows, float(prior), tol, max_iter, gamma)
+        kernels.fold_in(rows, some, beta_rows, alpha, tol, max_iter, gamma)
         if monitor is not None:
             monitor.step(len(some))
 
@@ -320,7 +320,7 @@ def topic_shares(
     return shares
 
 
-def plain_topic_shares(rows: Counts, beta: Array, *, prior: float, tol: float, max_iter: int) -> Array:
+def plain_topic_shares(rows: Counts, beta: Array, *, prior: float | Array, tol: float, max_iter: int) -> Array:
     """Return the result of :func:`topic_shares` in plain NumPy, for topics without features of probability zero."""
     gamma = np.empty((rows.n_rows, len(beta)))
     for i, x in enumerate(rows.to_csr().toarray().astype(np.float64)):

@@ -243,7 +243,7 @@ def fold_in(rows, block, beta_rows, alpha, tol, max_iter, gamma):
     for i in block:
         n_known, length = gather_row(rows, i, beta_rows, own, count)
         for k in range(n_topics):
-            gamma[i, k] = alpha + length / n_topics
+            gamma[i, k] = alpha[k] + length / n_topics
         for _ in range(max_iter):
             topic_weights(gamma[i], weight)
             fill(s, 0.0)
@@ -257,7 +257,7 @@ def fold_in(rows, block, beta_rows, alpha, tol, max_iter, gamma):
                         s[k] += ratio * own[j, k]
             largest = 0.0
             for k in range(n_topics):
-                s[k] = alpha + s[k] * weight[k]
+                s[k] = alpha[k] + s[k] * weight[k]
                 largest = max(largest, abs(s[k] - gamma[i, k]))
                 gamma[i, k] = s[k]
             if largest <= tol * (length + 1.0):
