@@ -13,10 +13,12 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from mmpca import MMPCA
+from mmpca.counts import as_counts
 from mmpca.evaluation import summarize
+from mmpca.model.explanation import row_terms
 from mmpca.report import write_report
 from mmpca.report.contents import report_contents, used_topics
-from mmpca.report.context import MAX_SEARCHABLE, check_context
+from mmpca.report.context import MAX_SEARCHABLE, check_context, list_evidence
 
 # For sparse data in the tests themselves; the report must not warn.
 UNNAMED = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
@@ -303,3 +305,21 @@ def test_the_pictures_of_the_documentation_exist_and_are_small():
     stored = {path.name: path.stat().st_size for path in (folder / "images" / "report").glob("*.png")}
     assert named == set(stored)
     assert max(stored.values()) < 200_000
+
+
+@pytest.mark.parametrize("most", [2, 60])
+def test_the_listed_evidence_is_the_strongest_until_four_fifths_are_explained(study, most):
+    model, X = study.model, study.X
+    terms = row_terms(as_counts(X), model, np.arange(120))
+    listed = list_evidence(terms, most)
+    ends = np.cumsum(listed.n_listed)
+    for i, why in enumerate(model.explain(X, n_features=1000)):
+        parts = sorted(why.evidence_for + why.evidence_against, key=lambda part: -abs(part.nats))[:most]
+        sums = np.cumsum([abs(part.nats) for part in parts])
+        parts = parts[: 1 + int((sums < 0.8 * why.total_evidence).sum())]
+        own = slice(ends[i] - listed.n_listed[i], ends[i])
+        np.testing.assert_allclose(listed.nats[own], sorted((part.nats for part in parts), reverse=True))
+        assert set(listed.features[own].tolist()) == {part.feature for part in parts}
+        removed = np.cumsum([0.0, *(part.nats for part in why.evidence_for)])
+        enough = np.flatnonzero(why.margin - removed < 0)
+        assert listed.to_move[i] == (enough[0] if enough.size and enough[0] <= 60 else -1)

@@ -24,7 +24,7 @@ adapting to the row. The topics `components_` are held fixed, so gains refer to 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -279,6 +279,83 @@ def _gains(rows: Counts, labels: Labels, model: MMPCA) -> _Gains:
     return _Gains(*engine.joins(state), slopes)
 
 
+class RowTerms(NamedTuple):
+    """The log-odds of some rows: of their cluster against the runner-up, by feature."""
+
+    rows: Counts  # (R, V), in the units of the fit
+    occurrences: NDArray[np.int32]  # the counts, (nnz,)
+    fitted: Labels  # cluster of fitted rows, `NOT_FITTED` for others, (R,)
+    clusters: NDArray[np.integer[Any]]  # the explained clusters, (R,)
+    order: NDArray[np.intp]  # all clusters, most probable first, (R, Q)
+    joint: Array  # log-odds up to a constant, (R, Q)
+    probabilities: Array  # (R, Q)
+    stability: Array  # share of the refits that agree, NaN if unknown, (R,)
+    runner_up: NDArray[np.intp]  # most probable other cluster, -1 if there is none, (R,)
+    nats: Array  # evidence of each entry of the rows, (nnz,)
+    from_sizes: Array  # (R,)
+    is_sum: bool  # whether these are all terms of the log-odds
+
+    @property
+    def margin(self) -> Array:
+        """Log-odds against the runner-up, infinite if there is none, (R,)."""
+        at = np.arange(len(self.clusters))
+        return np.where(self.runner_up < 0, np.inf, self.joint[at, self.clusters] - self.joint[at, self.runner_up])
+
+    @property
+    def probability(self) -> Array:
+        """Probability of the explained clusters, (R,)."""
+        return self.probabilities[np.arange(len(self.clusters)), self.clusters]
+
+
+def row_terms(
+    counts: Counts, model: MMPCA, indices: NDArray[np.intp], labels: NDArray[np.integer[Any]] | None = None
+) -> RowTerms:
+    """Return the log-odds of some rows of X; labels: (N,), the clusters to explain."""
+    converted = model.units.convert(counts)  # evidence is weighed in the units of the fit, and shown with the counts
+    chosen, fitted = converted.take(indices), fitted_labels(converted, model)[indices]
+    mixture, temperature = model.mixture(), model.temperature_
+    joint = prediction.joint_log_likelihood(chosen, mixture, fitted) / temperature  # (R, Q)
+    order = np.argsort(-joint, axis=1, kind="stable")
+    clusters = np.where(fitted == NOT_FITTED, order[:, 0], fitted) if labels is None else labels[indices]
+    refits = _row_stability(model, counts)
+    stability = (
+        np.full(len(indices), np.nan) if refits is None else np.where(fitted == clusters, refits[indices], np.nan)
+    )
+    nats, from_sizes = np.zeros(chosen.nnz), np.zeros(len(indices))
+    runner_up = np.full(len(indices), -1, dtype=np.intp)
+    if joint.shape[1] > 1:
+        runner_up = np.where(order[:, 0] == clusters, order[:, 1], order[:, 0])
+        profiles = prediction.log_profiles(mixture.topics, mixture.cluster_topics)  # (Q, V)
+        row = np.repeat(np.arange(len(indices)), np.diff(chosen.indptr))
+        own, other = (profiles[of_rows[row], chosen.indices] for of_rows in (clusters, runner_up))  # (nnz,)
+        log_weights = np.broadcast_to(np.log(mixture.weights), joint.shape)
+        if (left_out := mixture.left_out(fitted)) is not None:  # the cluster of a fitted row, without the row
+            shares = engine.shares_without_row(chosen, mixture.topics, left_out)  # (R, K)
+            log_weights = engine.log_weights_without_row(mixture.weights, left_out)  # (R, Q)
+            for r in np.flatnonzero((fitted == clusters) | (fitted == runner_up)).tolist():
+                entries = slice(chosen.indptr[r], chosen.indptr[r + 1])
+                topics = mixture.topics[:, chosen.indices[entries]]
+                side = own if fitted[r] == clusters[r] else other
+                side[entries] = prediction.log_profiles(topics, shares[[r]])[0]
+        nats = chosen.data * (own - other) / temperature
+        at = np.arange(len(indices))
+        from_sizes = (log_weights[at, clusters] - log_weights[at, runner_up]) / temperature
+    return RowTerms(
+        chosen,
+        counts.take(indices).data,
+        fitted,
+        clusters,
+        order,
+        joint,
+        softmax(joint, axis=1),
+        stability,
+        runner_up,
+        nats,
+        from_sizes,
+        is_sum=mixture.concentration is None,
+    )
+
+
 def explain(
     counts: Counts,
     model: MMPCA,
@@ -292,96 +369,56 @@ def explain(
     if not isinstance(n_features, int | np.integer) or n_features < 0:
         raise ValueError(f"n_features must be an integer of at least 0, got {n_features!r}.")
     indices = select_rows(rows, counts.n_rows)
-    converted = model.units.convert(counts)  # evidence is weighed in the units of the fit, and shown with the counts
-    chosen, fitted = converted.take(indices), fitted_labels(converted, model)[indices]
-    occurrences = counts.take(indices).data
-    mixture, temperature = model.mixture(), model.temperature_
-    joint = prediction.joint_log_likelihood(chosen, mixture, fitted) / temperature  # (R, Q)
-    if labels is None:
-        clusters = np.where(fitted == NOT_FITTED, joint.argmax(axis=1), fitted)
-    else:
-        clusters = check_labels(labels, counts.n_rows, len(model.weights_))[indices]
-    gains = _gains(chosen, fitted, model) if with_gains else None
-    profiles = prediction.log_profiles(mixture.topics, mixture.cluster_topics)  # (Q, V)
-    left_out = mixture.left_out(fitted)
-    if left_out is None:
-        own_shares, log_weights = mixture.cluster_topics[fitted], np.tile(np.log(mixture.weights), (chosen.n_rows, 1))
-    else:
-        own_shares = engine.shares_without_row(chosen, mixture.topics, left_out)  # (R, K)
-        log_weights = engine.log_weights_without_row(mixture.weights, left_out)  # (R, Q)
+    given = None if labels is None else check_labels(labels, counts.n_rows, len(model.weights_))
+    terms = row_terms(counts, model, indices, given)
+    gains = _gains(terms.rows, terms.fitted, model) if with_gains else None
+    margins, probabilities = terms.margin.tolist(), terms.probability.tolist()
     explained = []
-    refits = _row_stability(model, counts)
-    for r, (i, cluster) in enumerate(zip(indices.tolist(), clusters.tolist(), strict=True)):
-        entries = slice(chosen.indptr[r], chosen.indptr[r + 1])
-        alternatives = _alternatives(joint[r], cluster, None if gains is None else gains.over(r, cluster))
-        probability = float(softmax(joint[r])[cluster])
-        is_own = refits is not None and fitted[r] == cluster and not np.isnan(refits[i])
-        stability = float(refits[i]) if refits is not None and is_own else None
+    for r, (i, cluster) in enumerate(zip(indices.tolist(), terms.clusters.tolist(), strict=True)):
+        stability = None if np.isnan(terms.stability[r]) else float(terms.stability[r])
         why = Explanation(
             row=i,
             cluster=cluster,
-            probability=probability,
-            verdict=judge(probability, stability),
+            probability=probabilities[r],
+            verdict=judge(probabilities[r], stability),
             runner_up=None,
-            margin=np.inf,
-            alternatives=alternatives,
+            margin=margins[r],
+            alternatives=_alternatives(terms, r, None if gains is None else gains.over(r, cluster)),
             evidence_for=(),
             evidence_against=(),
-            from_sizes=0.0,
+            from_sizes=float(terms.from_sizes[r]),
             from_others=0.0,
-            is_fitted=bool(fitted[r] != NOT_FITTED),
+            is_fitted=bool(terms.fitted[r] != NOT_FITTED),
             contribution=None if gains is None else float(gains.change[r, cluster]),
             stability=stability,
         )
-        if alternatives:
-            features, pair = chosen.indices[entries], [cluster, alternatives[0].cluster]
-            logs = profiles[pair][:, features]  # (2, nnz)
-            if fitted[r] in pair:  # its own cluster, without the row
-                logs[pair.index(fitted[r])] = prediction.log_profiles(mixture.topics[:, features], own_shares[[r]])[0]
-            x = chosen.data[entries]
-            of_row = _RowTerms(
-                features,
-                x,
-                occurrences[entries],
-                nats=x * (logs[0] - logs[1]) / temperature,
-                from_sizes=float(log_weights[r, pair[0]] - log_weights[r, pair[1]]) / temperature,
-                is_sum=mixture.concentration is None,
-            )
-            why = _with_evidence(why, r, of_row, model=model, gains=gains, n_listed=n_features)
+        if why.alternatives:
+            why = _with_evidence(why, r, terms, model=model, gains=gains, n_listed=n_features)
         explained.append(why)
     return explained
 
 
-def _alternatives(joint: Array, cluster: int, gains: Array | None) -> tuple[Alternative, ...]:
-    """Return the other clusters, most probable first; joint: (Q,)."""
-    probabilities, log_odds = softmax(joint), joint - joint[cluster]
-    return tuple(
-        Alternative(q, float(log_odds[q]), float(probabilities[q]), None if gains is None else float(gains[q]))
-        for q in np.argsort(-joint, kind="stable").tolist()
-        if q != cluster
-    )
-
-
-class _RowTerms(NamedTuple):
-    """The terms in the log-odds of a row, of its features (nnz,) and of the sizes of clusters."""
-
-    features: NDArray[np.int32]
-    x: NDArray[np.int32]  # in the units of the fit
-    occurrences: NDArray[np.int32]  # the counts
-    nats: Array
-    from_sizes: float
-    is_sum: bool  # whether these are all terms
+def _alternatives(terms: RowTerms, r: int, gains: Array | None) -> tuple[Alternative, ...]:
+    """Return the other clusters of row r, most probable first."""
+    cluster = terms.clusters[r]
+    others = terms.order[r][terms.order[r] != cluster]
+    log_odds, probabilities = terms.joint[r] - terms.joint[r, cluster], terms.probabilities[r]
+    changes = [None] * len(others) if gains is None else gains[others].tolist()
+    columns = (others.tolist(), log_odds[others].tolist(), probabilities[others].tolist(), changes)
+    return tuple(Alternative(*line) for line in zip(*columns, strict=True))
 
 
 def _with_evidence(
-    why: Explanation, r: int, terms: _RowTerms, *, model: MMPCA, gains: _Gains | None, n_listed: int
+    why: Explanation, r: int, terms: RowTerms, *, model: MMPCA, gains: _Gains | None, n_listed: int
 ) -> Explanation:
     """Add the comparison with the runner-up."""
-    cluster, other = why.cluster, why.alternatives[0].cluster
-    features, nats = terms.features, terms.nats
+    cluster, other = why.cluster, int(terms.runner_up[r])
+    entries = slice(terms.rows.indptr[r], terms.rows.indptr[r + 1])
+    features, nats, occurrences = terms.rows.indices[entries], terms.nats[entries], terms.occurrences[entries]
     first_order, bound_margin = None, None
     if gains is not None:
-        first_order = terms.x * (gains.slopes[features, cluster] - gains.slopes[features, other])  # (nnz,)
+        slopes = gains.slopes[features, cluster] - gains.slopes[features, other]
+        first_order = terms.rows.data[entries] * slopes  # (nnz,)
         bound_margin = gains.margin(r, cluster, other, first_order)
     names, noun = (
         getattr(model, "feature_names_in_", None),
@@ -394,18 +431,15 @@ def _with_evidence(
         name = f"{noun} {v}" if names is None else str(names[v])
         slope = None if first_order is None else float(first_order[entry])
         annotation = "; ".join(str(of_features[v]) for of_features in descriptions.values())
-        return Evidence(v, name, int(terms.occurrences[entry]), float(nats[entry]), slope, annotation)
+        return Evidence(v, name, int(occurrences[entry]), float(nats[entry]), slope, annotation)
 
     order = np.argsort(-np.abs(nats), kind="stable")
     strongest_for, strongest_against = order[nats[order] > 0][:n_listed], order[nats[order] < 0][:n_listed]
-    margin = -why.alternatives[0].log_odds
     return why._replace(
         runner_up=other,
-        margin=margin,
         evidence_for=tuple(map(evidence, strongest_for)),
         evidence_against=tuple(map(evidence, strongest_against)),
-        from_sizes=terms.from_sizes,
-        from_variation=0.0 if terms.is_sum else float(margin - nats.sum() - terms.from_sizes),
+        from_variation=0.0 if terms.is_sum else float(why.margin - nats.sum() - why.from_sizes),
         from_others=float(nats.sum() - (nats[strongest_for].sum() + nats[strongest_against].sum())),
         bound_margin=bound_margin,
         total_evidence=float(np.abs(nats).sum()),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import re
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -36,6 +35,7 @@ from mmpca.report.context import (
     TEXT_SIZE,
     Context,
     Margins,
+    in_reader_words,
     packed,
     representative_rows,
     script_rows,
@@ -104,10 +104,11 @@ def report_contents(
         script_words(context),
     )
     features = sorted({*words.pop("features"), *np.unique(script.get("features", [])).tolist()})
-    place = {int(v): at for at, v in enumerate(features)}
-    words["own"] = [[place[v] for v in own] for own in words["own"]]
+    place = np.zeros(context.model.n_features_in_, dtype=np.intp)
+    place[features] = np.arange(len(features))
+    words["own"] = [place[own].tolist() for own in words["own"]]
     if "features" in script:
-        script["features"] = packed([place[int(v)] for v in script["features"]], "u4" if len(place) > 65535 else "u2")
+        script["features"] = packed(place[script["features"]], "u4" if len(features) > 65535 else "u2")
     return {
         "title": heading(title, context.words),
         "served": served,
@@ -147,18 +148,6 @@ def report_contents(
 def heading(title: str | None, words: Words) -> str:
     """Return the heading of the page."""
     return f"Clusters of {words.rows}" if title is None else clean(title)
-
-
-def in_reader_words(text: str, words: Words) -> str:
-    """Return a sentence about rows and features in the words of the reader.
-
-    Examples
-    --------
-    >>> in_reader_words("held-out features of all rows", Words("site", "species"))
-    'held-out species of all sites'
-    """
-    nouns = {"row": words.row, "rows": words.rows, "feature": words.feature, "features": words.features}
-    return re.sub(r"\b(row|feature)s?\b", lambda found: nouns[found[0]], text)
 
 
 # --- clusters, topics and labels --------------------------------------------------------------------------------

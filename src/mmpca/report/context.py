@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import re
 import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mmpca.counts import as_counts
 from mmpca.model import MMPCA
-from mmpca.model.explanation import VERDICTS, Evidence, Explanation
+from mmpca.model.explanation import VERDICTS, Explanation, RowTerms, judge, row_terms
 from mmpca.model.results import TEXT_WORDS, Words, group_names, typical_rows, words_of
 from mmpca.plots.rows import row_layout
 from mmpca.report.formatting import TEXT_LENGTH, clean, clean_text
@@ -132,6 +133,18 @@ def reader_words(model: MMPCA, row: str | None, feature: str | None, *, is_text:
     return Words(clean(row or known.row), clean(feature or known.feature))
 
 
+def in_reader_words(text: str, words: Words) -> str:
+    """Return a sentence about rows and features in the words of the reader.
+
+    Examples
+    --------
+    >>> in_reader_words("held-out features of all rows", Words("site", "species"))
+    'held-out species of all sites'
+    """
+    nouns = {"row": words.row, "rows": words.rows, "feature": words.feature, "features": words.features}
+    return re.sub(r"\b(row|feature)s?\b", lambda found: nouns[found[0]], text)
+
+
 # --- rows -------------------------------------------------------------------------------------------------------
 
 
@@ -144,6 +157,19 @@ class Margins(NamedTuple):
     stability: NDArray[np.float64]  # (N,), share of the refits that agree; NaN if unknown
     verdict: list[str]
     also: NDArray[np.float64]  # (Q, Q), mean probability of each cluster among the rows of each cluster
+    evidence: Listed
+
+
+class Listed(NamedTuple):
+    """The strongest features of each row, until four fifths of its evidence are listed; those for its cluster first."""
+
+    n_listed: NDArray[np.intp]  # (N,)
+    features: NDArray[np.int32]  # of all rows, one after the other, (n,)
+    counts: NDArray[np.int32]  # (n,)
+    nats: NDArray[np.float64]  # (n,)
+    # How many of the strongest features for its cluster a row would have to lack to belong to the runner-up: 0 if the
+    # runner-up is more probable already, -1 if the strongest ones are not enough; (N,).
+    to_move: NDArray[np.intp]
 
 
 class Row(NamedTuple):
@@ -159,28 +185,69 @@ class Row(NamedTuple):
     shown: list[str]  # features with the strongest evidence for the cluster
 
 
-def measure_margins(context: Context) -> Margins | None:
-    """Return how certain the clusters of all rows are; None without data."""
+def measure_margins(context: Context, *, with_evidence: bool = True) -> Margins | None:
+    """Return how certain the clusters of all rows are, and why; None without data."""
     if context.X is None:
         return None
     n_rows, n_clusters = context.n_rows, len(context.model.weights_)
-    margin, probability, stability = np.empty(n_rows), np.empty(n_rows), np.full(n_rows, np.nan)
-    runner_up, also = np.full(n_rows, -1, dtype=np.intp), np.zeros((n_clusters, n_clusters))
-    verdicts: list[str] = []
-    for start in range(0, n_rows, BLOCK_SIZE):  # explaining all rows at once would take too much memory
+    counts, also = as_counts(context.X, empty_rows="allow"), np.zeros((n_clusters, n_clusters))
+    blocks, listed = [], []
+    for start in range(0, n_rows, BLOCK_SIZE):  # all rows at once would take too much memory
         block = np.arange(start, min(start + BLOCK_SIZE, n_rows))
-        for i, why in zip(block.tolist(), explain_rows(context, block, n_features=0), strict=True):
-            margin[i], probability[i] = why.margin, why.probability
-            if why.runner_up is not None:
-                runner_up[i] = why.runner_up
-            if why.stability is not None:
-                stability[i] = why.stability
-            verdicts.append(why.verdict)
-            also[why.cluster, why.cluster] += why.probability
-            for other in why.alternatives:
-                also[why.cluster, other.cluster] += other.probability
+        terms = row_terms(counts, context.model, block, context.clusters)
+        np.add.at(also, terms.clusters, terms.probabilities)
+        blocks.append((terms.margin, terms.probability, terms.runner_up, terms.stability))
+        listed.append(list_evidence(terms, n_evidence(n_rows) if with_evidence else 0))
+    margin, probability, runner_up, stability = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    known = [None if np.isnan(share) else share for share in stability.tolist()]
     sizes = np.bincount(context.clusters, minlength=n_clusters)[:, None]
-    return Margins(margin, probability, runner_up, stability, verdicts, also / np.maximum(sizes, 1))
+    return Margins(
+        margin,
+        probability,
+        runner_up,
+        stability,
+        list(map(judge, probability.tolist(), known)),
+        also / np.maximum(sizes, 1),
+        Listed(*(np.concatenate(parts) for parts in zip(*listed, strict=True))),
+    )
+
+
+def n_evidence(n_rows: int) -> int:
+    """Return how many features a page has room for in each row."""
+    n_shown = min(n_rows, MAX_SEARCHABLE)
+    room = EVIDENCE_BYTES + EVIDENCE_BYTES_PER_ROW * n_shown
+    return max(2, min(MAX_EVIDENCE, room // (ENTRY_BYTES * n_shown)))
+
+
+def list_evidence(terms: RowTerms, most: int = MAX_EVIDENCE) -> Listed:
+    """Return the strongest features of some rows, at most so many of each."""
+    n_entries = np.diff(terms.rows.indptr)
+    row = np.repeat(np.arange(len(n_entries)), n_entries)  # of each entry, before and after sorting within rows
+    rank = np.arange(len(row)) - terms.rows.indptr[row]
+    nats, size = terms.nats, np.abs(terms.nats)
+
+    def up_to(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of the values of a row up to each entry."""
+        sums = np.concatenate([[0.0], np.cumsum(values)])
+        return sums[1:] - sums[terms.rows.indptr[row]]
+
+    order = np.lexsort((-size, row))
+    before = up_to(size[order]) - size[order]
+    is_listed = (rank < most) & (size[order] > 0) & (before < EXPLAINED * np.bincount(row, size, len(n_entries))[row])
+    entries = order[is_listed]
+    entries = entries[np.lexsort((-nats[entries], row[entries]))]
+    margin = terms.margin
+    falling = np.maximum(nats, 0)[np.lexsort((-nats, row))]
+    is_enough = (rank < MAX_EVIDENCE) & (falling > 0) & (margin[row] - up_to(falling) < 0)
+    to_move = np.full(len(n_entries), MAX_EVIDENCE + 1)
+    np.minimum.at(to_move, row[is_enough], rank[is_enough] + 1)
+    return Listed(
+        np.bincount(row[entries], minlength=len(n_entries)),
+        terms.rows.indices[entries],
+        terms.occurrences[entries],
+        nats[entries],
+        np.where(margin < 0, 0, np.where(to_move > MAX_EVIDENCE, -1, to_move)),
+    )
 
 
 def explain_rows(context: Context, indices: NDArray[np.intp], n_features: int = MAX_EVIDENCE) -> list[Explanation]:
@@ -190,46 +257,19 @@ def explain_rows(context: Context, indices: NDArray[np.intp], n_features: int = 
     return context.model.explain(context.X, indices, labels=context.clusters, n_features=n_features, gains=False)
 
 
-def listed_evidence(why: Explanation, most: int = MAX_EVIDENCE) -> list[Evidence]:
-    """Return the strongest features until four fifths of the evidence are listed, those for the cluster first."""
-    strongest = sorted(why.evidence_for + why.evidence_against, key=lambda part: -abs(part.nats))
-    listed: list[Evidence] = []
-    left = EXPLAINED * why.total_evidence
-    for part in strongest[:most]:
-        if left <= 0:
-            break
-        listed.append(part)
-        left -= abs(part.nats)
-    return sorted(listed, key=lambda part: -part.nats)
-
-
-def n_to_move(why: Explanation) -> int:
-    """Return how many of the strongest features for its cluster a row would have to lack to belong to the runner-up.
-
-    0 if the runner-up is more probable already, -1 if the known features are not enough.
-    """
-    left = why.margin
-    if left < 0:
-        return 0
-    for number, part in enumerate(why.evidence_for, start=1):
-        left -= part.nats
-        if left < 0:
-            return number
-    return -1
-
-
-def row_details(context: Context, why: Explanation) -> dict[str, Any]:
+def row_details(context: Context, i: int) -> dict[str, Any]:
     """Return everything that the page shows about an opened row, for the script of a served page."""
-    listed = listed_evidence(why)
-    _, *known = why.other_terms
-    rest = why.margin - sum(part.nats for part in listed) - sum(nats for _, nats in known)
-    terms = [(f"all other {context.words.features}", rest), *known]
+    terms = row_terms(as_counts(context.X, empty_rows="allow"), context.model, np.array([i]), context.clusters)
+    [why], listed = explain_rows(context, np.array([i]), n_features=0), list_evidence(terms)
+    _, *known = [(in_reader_words(name, context.words), nats) for name, nats in why.other_terms]
+    rest = why.margin - listed.nats.sum() - sum(nats for _, nats in known)
+    names = [clean(context.feature_name(v)) for v in listed.features.tolist()]
     return {
-        "evidence": [[clean(context.feature_name(part.feature)), part.occurrences, part.nats] for part in listed],
-        "terms": terms if why.runner_up is not None else [],
+        "evidence": list(zip(names, listed.counts.tolist(), listed.nats.tolist(), strict=True)),
+        "terms": [(f"all other {context.words.features}", rest), *known] if why.runner_up is not None else [],
         "margin": why.margin if np.isfinite(why.margin) else None,
-        "toMove": n_to_move(why),
-        "text": None if context.texts is None else clean_text(context.texts[why.row]),
+        "toMove": int(listed.to_move[0]),
+        "text": None if context.texts is None else clean_text(context.texts[i]),
     }
 
 
@@ -296,32 +336,26 @@ def script_rows(context: Context, margins: Margins | None, on_page: set[int], te
         positions = row_layout(context.model.transform(context.X[chosen]), context.clusters[chosen])
         columns["x"], columns["y"] = (packed(np.rint(10_000 * at), "u2") for at in positions.T)
         if text_size is not None:
-            columns |= _packed_evidence(context, chosen)
+            columns |= _packed_evidence(margins, chosen)
     if context.texts is not None and text_size is not None:
         columns |= _kept_texts(context, chosen.tolist(), text_size)
     return columns
 
 
-def _packed_evidence(context: Context, chosen: NDArray[np.intp]) -> dict[str, Any]:
-    """Return the strongest evidence of some rows: as much as there is room for, at most four fifths of it."""
-    room = EVIDENCE_BYTES + EVIDENCE_BYTES_PER_ROW * len(chosen)
-    most = max(2, min(MAX_EVIDENCE, room // (ENTRY_BYTES * max(1, len(chosen)))))
-    n_listed, margins, moves, entries = [], [], [], []
-    for start in range(0, len(chosen), BLOCK_SIZE):
-        for why in explain_rows(context, chosen[start : start + BLOCK_SIZE], n_features=most):
-            listed = listed_evidence(why, most)
-            n_listed.append(len(listed))
-            margins.append(why.margin)
-            moves.append(n_to_move(why) % 256)
-            entries += [(part.feature, part.occurrences, part.nats) for part in listed]
-    features, counts, nats = zip(*entries, strict=True) if entries else ((), (), ())
+def _packed_evidence(margins: Margins, chosen: NDArray[np.intp]) -> dict[str, Any]:
+    """Return the evidence of some rows, sorted by their index."""
+    listed = margins.evidence
+    is_chosen = np.zeros(len(listed.n_listed), dtype=bool)
+    is_chosen[chosen] = True
+    kept = np.repeat(is_chosen, listed.n_listed)
+    margin = np.nan_to_num(margins.margin[chosen], posinf=0)
     return {
-        "margin": packed(np.clip(np.rint(10 * np.nan_to_num(margins, posinf=0)), -32768, 32767), "i2"),
-        "moves": packed(moves, "u1"),
-        "listed": packed(n_listed, "u1"),
-        "features": np.array(features, dtype=np.intp),  # replaced by positions among the names in the page
-        "counts": packed(np.minimum(counts, 65535), "u2"),
-        "nats": packed(np.clip(np.rint(100 * np.array(nats)), -32768, 32767), "i2"),
+        "margin": packed(np.clip(np.rint(10 * margin), -32768, 32767), "i2"),
+        "moves": packed(listed.to_move[chosen] % 256, "u1"),
+        "listed": packed(listed.n_listed[chosen], "u1"),
+        "features": listed.features[kept],  # replaced by positions among the names in the page
+        "counts": packed(np.minimum(listed.counts[kept], 65535), "u2"),
+        "nats": packed(np.clip(np.rint(100 * listed.nats[kept]), -32768, 32767), "i2"),
     }
 
 

@@ -27,7 +27,7 @@ from mmpca.errors import OverdispersionWarning, SuspiciousCountsWarning
 from mmpca.model import MMPCA
 from mmpca.model.explanation import VERDICTS
 from mmpca.report.contents import report_contents
-from mmpca.report.context import Context, Margins, check_context, explain_rows, measure_margins, row_details
+from mmpca.report.context import Context, Margins, check_context, measure_margins, row_details
 from mmpca.report.formatting import clean
 from mmpca.report.page import make_environment, render
 from mmpca.selection import MMPCASearch
@@ -129,7 +129,7 @@ class Explorer:
     def _show(self, model: MMPCA) -> None:
         """Prepare the pages of a model."""
         context = check_context(model, **self._given)
-        margins = measure_margins(context)
+        margins = measure_margins(context, with_evidence=False)
         can_edit = self._save is not None and context.X is not None and context.is_fitted_data
         contents = report_contents(context, margins, self._search, self._title, served=True, edits=can_edit)
         self._report = render(self._environment, "report.html", contents)
@@ -302,8 +302,7 @@ class RowFinder:
 
     def open(self, i: int) -> dict[str, Any]:
         """Return everything about one row."""
-        [why] = explain_rows(self.context, np.array([i]))
-        return self._facts(i, "") | row_details(self.context, why)
+        return self._facts(i, "") | row_details(self.context, i)
 
     def _facts(self, i: int, find: str) -> dict[str, Any]:
         context, margins = self.context, self.margins

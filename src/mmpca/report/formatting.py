@@ -28,7 +28,9 @@ def clean(name: object, length: int = NAME_LENGTH) -> str:
     '(no name)'
     """
     start = str(name)[: 4 * length]  # a text may be huge, and only its beginning is shown
-    words = " ".join("".join(_printable(character) for character in start).split())
+    if not (start.isascii() and start.isprintable()):
+        start = "".join(map(_printable, start))
+    words = " ".join(start.split())
     if not words:
         return "(no name)"
     return words if len(words) <= length and len(str(name)) <= len(start) else words[: length - 1].rstrip() + "…"
