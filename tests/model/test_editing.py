@@ -37,21 +37,21 @@ def hard_design(seed):
 
 def test_five_percent_of_true_labels_help_on_hard_designs_and_hurt_on_none():
     gains = []
-    for seed in range(12):
+    for seed in range(9):
         data, known, sizes = hard_design(seed)
         others = known < 0
-        plain = MMPCA(*sizes, n_init=1, topics="lda", random_state=0).fit(data.X)
-        informed = MMPCA(*sizes, n_init=1, topics="lda", random_state=0).fit(data.X, labels=known)
+        plain = MMPCA(*sizes, topics="lda", random_state=0).fit(data.X)
+        informed = MMPCA(*sizes, topics="lda", random_state=0).fit(data.X, labels=known)
         np.testing.assert_array_equal(informed.labels_[~others], known[~others])
-        assert [start.kind for start in informed.starts_] == ["kmeans", "known", "kmeans"]
+        assert [start.kind for start in informed.starts_[len(plain.starts_) :]] == ["known", "kmeans"]
         gains.append(
             adjusted_rand_score(data.labels[others], informed.labels_[others])
             - adjusted_rand_score(data.labels[others], plain.labels_[others])
         )
     gains = np.array(gains)
-    assert gains.min() > -0.02  # a few rows of 400
-    assert gains.mean() > 0.005
-    assert (gains > 0.001).sum() > 2 * (gains < -0.001).sum()
+    assert gains.min() > -0.005  # one row of 400
+    assert gains.mean() > 0.003
+    assert (gains > 0.005).sum() >= 3
 
 
 @pytest.mark.parametrize("algorithm", ["greedy", "exact", "cvem"])
