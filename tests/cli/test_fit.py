@@ -301,3 +301,78 @@ def test_a_missing_dask_names_the_package_to_install(mmpca_command, parts, monke
     done = mmpca_command("fit", *parts, *SMALL, "--scheduler", "tcp://127.0.0.1:9")
     assert done.code == 1
     assert "mmpca[dask]" in done.error
+
+
+# --- what the user knows ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def places(tmp_path):
+    """Return a table of twelve places of two kinds, the first of them without counts."""
+    lines = ["nowhere,0,0,0,0"] + [f"{kind}{i},{row}" for i in range(6) for kind, row in KINDS.items()]
+    path = tmp_path / "places.csv"
+    path.write_text("place,fern,moss,crab,kelp\n" + "\n".join(lines) + "\n")
+    return path
+
+
+KINDS = {"hill": "5,4,0,1", "sea": "0,1,5,4"}
+
+
+@pytest.mark.parametrize(
+    "known", ["place,kind\nsea2,sea\nhill1,\nsea3,-1\n", "x\n" * 0 + "\n" * 5 + "\nsea\n" + "\n" * 6]
+)
+def test_known_labels_fix_rows_and_name_clusters(places, mmpca_command, tmp_path, known):
+    path = tmp_path / ("known.csv" if "," in known else "known.txt")
+    path.write_text(known)
+    wanted = ("fit", places, "-q", 2, "-k", 2, "--drop-empty", "--known-labels", path, "-o", tmp_path / "labels.csv")
+    done = mmpca_command(*wanted, "--json")
+    assert done.code == 0, done.err
+    rows, names = (column(tmp_path / "labels.csv", title, str) for title in ("row", "cluster_name"))
+    assert {row for row, name in zip(rows, names, strict=True) if name == "sea"} == {f"sea{i}" for i in range(6)}
+
+
+def test_known_labels_can_be_numbers_and_may_not_all_be_unknown(places, mmpca_command, tmp_path):
+    path = tmp_path / "known.csv"
+    path.write_text("place,cluster\nsea2,1\nelsewhere,0\n")
+    done = mmpca_command(
+        "fit", places, *("-q", 2, "-k", 2, "--drop-empty", "--known-labels", path), "-o", tmp_path / "labels.csv"
+    )
+    assert done.code == 0, done.err
+    assert "1 record of other rows" in done.error
+    labels = dict(
+        zip(column(tmp_path / "labels.csv", "row", str), column(tmp_path / "labels.csv", "cluster"), strict=True)
+    )
+    assert labels["sea2"] == labels["sea0"] == 1
+    path.write_text("place,cluster\nsea2,-1\n")
+    assert mmpca_command("fit", places, "-q", 2, "-k", 2, "--drop-empty", "--known-labels", path).code == 1
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_seeded_topics_come_first(places, mmpca_command, tmp_path, is_file):
+    (tmp_path / "seeds.json").write_text('{"coast": ["kelp", "crab"], "land": ["moss"]}')
+    given = [tmp_path / "seeds.json"] if is_file else ["coast=kelp, crab", "land=moss"]
+    seeds = [word for text in given for word in ("--seed-topics", text)]
+    done = mmpca_command("fit", places, "-q", 2, "-k", 2, "--drop-empty", *seeds, "-m", tmp_path / "places.mmpca")
+    assert done.code == 0, done.err
+    assert mmpca.load(tmp_path / "places.mmpca").topic_names_.tolist() == ["coast", "land"]
+
+
+@pytest.mark.parametrize(("seeds", "code"), [("coast", 2), ("coast=whale", 1), ("seeds.json", 1), ("list.json", 1)])
+def test_wrong_seeds_are_an_error(places, mmpca_command, tmp_path, monkeypatch, seeds, code):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "list.json").write_text('["kelp"]')
+    assert mmpca_command("fit", places, "-q", 2, "-k", 2, "--drop-empty", "--seed-topics", seeds).code == code
+
+
+def test_a_file_that_is_no_earlier_result_is_never_overwritten(places, mmpca_command, tmp_path):
+    """`report --labels` reads labels, so it is easy to write over them with `fit --labels`."""
+    truth, model = tmp_path / "truth.csv", tmp_path / "places.mmpca"
+    truth.write_text("row,cluster\nsea0,sea\n")
+    model.write_text("my notes")
+    for option, path in (("--labels", truth), ("--model", model)):
+        before = path.read_text()
+        assert mmpca_command("fit", places, "-q", 2, "-k", 2, "--drop-empty", option, path).code == 2
+        assert path.read_text() == before
+    for _ in range(2):  # results are overwritten
+        again = ("-m", tmp_path / "own.mmpca", "-o", tmp_path / "own.csv")
+        assert mmpca_command("fit", places, "-q", 2, "-k", 2, "--drop-empty", *again).code == 0

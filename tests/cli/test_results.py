@@ -71,3 +71,14 @@ def test_a_wrong_name_is_an_error_and_the_model_stays(mmpca_command, model, name
     before = model.read_bytes()
     assert mmpca_command("rename", model, "--", "0=fine", name).code == code
     assert model.read_bytes() == before
+
+
+def test_rows_are_moved_by_name_or_number(mmpca_command, studio, model):
+    before = mmpca.load(model).labels_.tolist()
+    target = (before[7] + 1) % 6
+    done = mmpca_command("edit", model, studio / "X.mtx", "--move", f"7={target}", "--no-refit")
+    assert done.code == 0, done.err
+    before[7] = target
+    assert mmpca.load(model).labels_.tolist() == before
+    assert mmpca_command("edit", model, studio / "X.mtx", "--move", "7").code == 2
+    assert mmpca_command("edit", model, studio / "X.mtx", "--move", "no such row=1").code == 1

@@ -37,20 +37,21 @@ def hard_design(seed):
 
 def test_five_percent_of_true_labels_help_on_hard_designs_and_hurt_on_none():
     gains = []
-    for seed in range(6):
+    for seed in range(9):
         data, known, sizes = hard_design(seed)
         others = known < 0
-        plain = MMPCA(*sizes, n_init=1, topics="lda", random_state=0).fit(data.X)
-        informed = MMPCA(*sizes, n_init=1, topics="lda", random_state=0).fit(data.X, labels=known)
+        plain = MMPCA(*sizes, topics="lda", random_state=0).fit(data.X)
+        informed = MMPCA(*sizes, topics="lda", random_state=0).fit(data.X, labels=known)
         np.testing.assert_array_equal(informed.labels_[~others], known[~others])
-        assert informed.starts_[1].kind == "kmeans"
+        assert [start.kind for start in informed.starts_[len(plain.starts_) :]] == ["known", "kmeans"]
         gains.append(
             adjusted_rand_score(data.labels[others], informed.labels_[others])
             - adjusted_rand_score(data.labels[others], plain.labels_[others])
         )
-    assert min(gains) > -0.02  # a few rows of 400
-    assert np.mean(gains) > 0
-    assert np.median(gains) > 0
+    gains = np.array(gains)
+    assert gains.min() > -0.005  # one row of 400
+    assert gains.mean() > 0.003
+    assert (gains > 0.005).sum() >= 3
 
 
 @pytest.mark.parametrize("algorithm", ["greedy", "exact", "cvem"])
@@ -108,10 +109,27 @@ def test_starts_agree_with_known_labels_and_leave_no_cluster_empty():
     assert adjusted_rand_score(found, labels) == 1.0
 
 
-@pytest.mark.parametrize("labels", [[0, 1], [0, 5, -1], [0, -2, 1], [0.5, 1, 1], ["a", "b", "c"]])
+@pytest.mark.parametrize("labels", [[0, 1], [0, 5, -1], [0, -2, 1], [0.5, 1, 1], ["a", "b", "c"], [0, np.inf, 1]])
 def test_invalid_known_labels_are_an_error(labels):
     with pytest.raises(ValueError, match="labels"):
         check_known(labels, 3, 2)
+
+
+def test_an_error_about_known_labels_names_their_row():
+    with pytest.raises(ValueError, match=r"labels\[3\]"):
+        check_known([0, np.nan, 1, 0.5], 4, 2)
+
+
+@pytest.mark.parametrize(
+    "labels", [[1, np.nan, 0], [1, None, 0], pd.Series([1, pd.NA, 0], dtype="Int64"), pd.Series([1, None, 0])]
+)
+def test_missing_values_among_numbers_are_unknown(labels):
+    known = check_known(labels, 3, 2)
+    assert (known.labels.tolist(), known.names) == ([1, -1, 0], {})
+
+
+def test_names_that_are_numbers_are_sorted_as_numbers():
+    assert check_known(["10", "9", " ", "north"], 4, 3).names == {0: "9", 1: "10", 2: "north"}
 
 
 # --- words of topics --------------------------------------------------------------------------------------------
@@ -184,6 +202,18 @@ def test_moved_rows_stay_where_they_were_put(model, paper):
     report = model.edit(paper.X, move=dict.fromkeys(rows, 2))
     assert model.labels_[rows].tolist() == [2, 2, 2]
     assert report.bound_edited < report.bound_before
+
+
+def test_rows_can_be_moved_and_explained_by_name(model, paper):
+    frame = pd.DataFrame(paper.X.toarray(), index=[f"row {i}" for i in range(240)])
+    row = int(np.flatnonzero(model.labels_ == 0)[0])
+    assert model.explain(frame, [f"row {row}", 3]) == model.explain(frame, [row, 3])
+    model.edit(frame, move={f"row {row}": 2})
+    assert model.labels_[row] == 2
+    with pytest.raises(ValueError, match="row 999"):
+        model.explain(frame, ["row 999"])
+    with pytest.raises(ValueError, match="same"):
+        model.explain(frame.set_axis(["same"] * 240), ["same"])
 
 
 def test_without_a_search_all_other_rows_keep_their_clusters(model, paper):

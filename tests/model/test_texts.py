@@ -237,3 +237,36 @@ def test_a_model_of_texts_loaded_as_counts_says_how_to_predict_texts(clusters, t
     assert model.labels_.tolist() == clusters.labels_.tolist()
     with pytest.raises(ValueError, match=r"TextClusters\.load"):
         model.predict(["a boat"])
+
+
+# --- what the user knows ----------------------------------------------------------------------------------------
+
+
+def test_known_labels_and_seeded_topics_name_clusters_and_topics(frame):
+    data = pd.concat([pd.DataFrame({"id": ["empty"], "body": ["?"], "subject": ["food"]}), frame], ignore_index=True)
+    data["known"] = data["subject"].where(data.index < 8)
+    options = {"column": "body", "ids": "id", "seed_topics": {"meals": ["soup", "oven"]}}
+    with pytest.warns(UserWarning, match="empty"):
+        informed = TextClusters(3, 3, stop_words="english", random_state=0).fit(data, labels="known", **options)
+    assert informed.labels_[0] == -1
+    assert informed.cluster_names_[informed.labels_[1:]].tolist() == data["subject"][1:].tolist()
+    assert informed.topic_names_[0] == "meals"
+    with pytest.warns(UserWarning, match="empty"):
+        same = TextClusters(3, 3, stop_words="english", random_state=0).fit(data, labels=data["known"][::-1], **options)
+    np.testing.assert_array_equal(same.labels_, informed.labels_)
+    with pytest.raises(ValueError, match="subject"):
+        TextClusters(3, 3).fit(data, column="body", labels="topic")
+
+
+def test_clusters_of_texts_can_be_edited_and_texts_moved_by_id(frame, tmp_path):
+    own = TextClusters(3, 3, stop_words="english", random_state=0).fit(frame, column="body", ids="id")
+    sport, food = own.labels_[:2].tolist()
+    report = own.edit(move={"T0": food}, merge=[], refit=False)
+    assert own.labels_[0] == food
+    assert report.bound_after < report.bound_before
+    assert own.rows_frame()["cluster"][0] == food
+    assert own.explain(rows=["T0"])[0].row == 0
+    own.save(tmp_path / "own.mmpca")
+    loaded = TextClusters.load(tmp_path / "own.mmpca")
+    loaded.edit(frame, column="body", ids="id", merge=[sport, food])
+    assert loaded.get_params()["n_clusters"] == len(loaded.cluster_names_) == 2

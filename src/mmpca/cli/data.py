@@ -129,7 +129,7 @@ def convert(
 
 def simulate(
     output: options.CountsOutput,
-    labels: options.LabelsOutput = None,
+    labels: options.TruthOutput = None,
     rows: Annotated[int, typer.Option("--rows", min=1, help="Number of rows.")] = 400,
     length: Annotated[int, typer.Option("--length", min=1, help="Total count of each row.")] = 250,
     noise: options.Noise = 0.0,

@@ -21,6 +21,8 @@ from mmpca.cli.inputs import (
     load_data,
     load_files,
     read_data,
+    read_known_labels,
+    read_seed_topics,
     suspicions,
 )
 from mmpca.cli.options import Algorithm, FitOptions, ReadOptions, ResultOptions, StartMethod, TextOptions
@@ -49,6 +51,9 @@ def fit(
     ] = "auto",
     start: Annotated[StartMethod, typer.Option("--start", help="Kind of start.")] = StartMethod.auto,
     algorithm: Annotated[Algorithm, typer.Option("--algorithm", help="Search algorithm.")] = Algorithm.greedy,
+    known_labels: options.FixedLabels = None,
+    label_column: options.LabelColumn = None,
+    seed_topics: options.SeedTopics = None,
     scheduler: options.Scheduler = None,
     checkpoint: Annotated[
         Path | None,
@@ -68,6 +73,8 @@ def fit(
 
     Several files are fitted together as the rows of one matrix; with --scheduler, on a Dask cluster.
 
+    Rows with --known-labels never move, and --seed-topics assigns words to topics.
+
     For example:
 
       mmpca fit counts.mtx --clusters 6 --topics 4 --model counts.mmpca --labels labels.csv
@@ -76,19 +83,34 @@ def fit(
 
       mmpca fit cells.h5ad --layer counts -q 12 -k 8 --dispersion polya --labels cells.parquet
 
+      mmpca fit reports/ -q 5 -k 5 --known-labels read.csv --seed-topics sport=match,coach -m reports.mmpca
+
       mmpca fit part-*.npz -q 30 -k 30 --scheduler tcp://10.0.0.1:8786 --checkpoint fit.npz -m all.mmpca
     """
     from mmpca.distributed.fitting import fit_loaded
     from mmpca.model import MMPCA
+    from mmpca.model.editing import check_knowledge
 
     kind: dict[str, Any] = {"start": start.value, "n_init": n_init, "algorithm": algorithm.value}
     model = MMPCA(clusters, topics, **kind, **fitting.parameters())
+    seeds = read_seed_topics(seed_topics)
     is_resumed = checkpoint is not None and checkpoint.exists()  # asked now: the fit will write it
     with _load(model, input, read, text, scheduler, drop_empty=fitting.drop_empty) as (rows, data, suspected):
         console.notes(suspected)  # now: the fit may take hours
+        known = None if known_labels is None else _read_known(known_labels, label_column, rows, data, clusters)
+        with console.collected_warnings() as unknown_words:
+            knowledge = check_knowledge(
+                model,
+                known,
+                seeds,
+                shape=(rows.backend.n_rows, rows.backend.n_features),
+                feature_names=rows.feature_names,
+                checkpoint=checkpoint,
+            )
+        console.notes(console.warning_texts(unknown_words))
         started = perf_counter()
         with _mention_checkpoint(checkpoint), console.collected_warnings() as caught, progress_display() as show:
-            fit_loaded(model, rows, checkpoint=checkpoint, callback=show)
+            fit_loaded(model, rows, checkpoint=checkpoint, callback=show, knowledge=knowledge)
         seconds = perf_counter() - started
         if data is not None:
             data.describe(model, read)
@@ -154,6 +176,14 @@ def _load(
             dropped = counted(loaded.n_dropped, "row")
             loaded.notes.append(f"Dropped {dropped} without counts; dropped rows get no label.")
         yield loaded, None, suspicions(loaded, **sizes)
+
+
+def _read_known(path: Path, column: str | None, rows: Loaded, data: InputData | None, n_clusters: int) -> list[Any]:
+    """Return the known clusters of the rows to fit; the file may also have the rows that were left out."""
+    names = rows.row_names if data is None or data.all_names is None else data.all_names
+    n_rows = rows.backend.n_rows if names is None else len(names)
+    known = read_known_labels(path, names, n_rows, n_clusters, column)
+    return known if data is None or data.filled is None else [known[i] for i in data.filled]
 
 
 def labels_of(model: MMPCA, rows: Loaded) -> dict[str, list[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -412,21 +413,28 @@ def _read_lines(path: Path) -> list[str]:
 
 
 def read_labels(
-    path: Path, names: Sequence[str] | None, n_rows: int, column: str | None = None, *, option: str = LABEL_COLUMN
+    path: Path,
+    names: Sequence[str] | None,
+    n_rows: int,
+    column: str | None = None,
+    *,
+    option: str = LABEL_COLUMN,
+    is_partial: bool = False,
 ) -> list[str]:
     """Read one label per row, from a table with a header, or from any other file with one per line.
 
     In a table, `column` has the labels; by default the first of `LABEL_COLUMNS`, or the only one apart from the names.
     If a column contains the names of the rows, labels are matched by name; records of other rows are ignored, with a
     note. If no column contains any of them, labels are matched by position, with a note if there is a column "row". It
-    is an error if several columns fit, or if the best one has duplicates or only some of the names.
+    is an error if several columns fit, or if the best one has duplicates or only some of the names. With `is_partial`,
+    rows that the table does not name have the label "".
     """
     from mmpca.io.streams import suffix
 
     if column is None and suffix(path) not in TABLE_ENDINGS:
         return check_length(path, _read_lines(path), n_rows)
     table = _read_table_of_values(path)
-    named = None if names is None else _find_name_column(path, table, names, column)
+    named = None if names is None else _find_name_column(path, table, names, column, is_partial=is_partial)
     labels = table[_find_label_column(path, table, named, column, option)]
     if option == LABEL_COLUMN:  # other values of rows may be numbers
         _check_labels(path, table, labels)
@@ -439,18 +447,73 @@ def read_labels(
     rows = table[named]
     if rows == list(names):  # names may repeat
         return labels
-    _check_names(path, named, rows, names)
-    if len(rows) > len(names):
-        console.notes([f"{path}: ignored {counted(len(rows) - len(names), 'record')} of other rows."])
+    known = set(rows)
+    _check_names(path, named, rows, [name for name in names if name in known] if is_partial else names)
+    if n_others := len(known - set(names)):
+        console.notes([f"{path}: ignored {counted(n_others, 'record')} of other rows."])
     by_name = dict(zip(rows, labels, strict=True))
-    return [by_name[name] for name in names]
+    return [by_name.get(name, "") for name in names]
+
+
+def read_known_labels(
+    path: Path, names: Sequence[str] | None, n_rows: int, n_clusters: int, column: str | None
+) -> list[Any]:
+    """Read the known clusters of some rows: their numbers if all of them are numbers of clusters, else their names.
+
+    Rows that the file does not name, blank labels and -1 are unknown.
+    """
+    labels = read_labels(path, names, n_rows, column, is_partial=True)
+    given = [None if label.strip() in ("", "-1") else label.strip() for label in labels]
+    known = {label for label in given if label is not None}
+    if not known:
+        raise InputFileError(f"{path}: no row has a known label. Labels other than -1 are known.", path=path)
+    if all(label.isdecimal() and int(label) < n_clusters for label in known):
+        return [None if label is None else int(label) for label in given]
+    return given
+
+
+def read_seed_topics(given: Sequence[str] | None) -> dict[str, list[str]] | None:
+    """Return the words of seeded topics, from NAME=WORD,WORD or from JSON files that map names to lists of words."""
+    from mmpca.io.streams import read_text
+
+    found: dict[str, list[str]] = {}
+    for text in given or []:
+        path = Path(text)
+        if path.suffix.lower() != ".json":
+            name, is_pair, words = text.partition("=")
+            if not (is_pair and name.strip() and words.strip()):
+                message = (
+                    f"--seed-topics expects a .json file or NAME=WORD,WORD, such as sport=match,coach, not {text!r}."
+                )
+                raise typer.BadParameter(console.literal(message))
+            found[name.strip()] = [word.strip() for word in words.split(",") if word.strip()]
+            continue
+        try:
+            content = json.loads(read_text(path))
+        except ValueError as error:
+            if isinstance(error, InputFileError):
+                raise
+            raise InputFileError(f"{path}: expected JSON ({error}). Correct the file.", path=path) from error
+        is_mapping = isinstance(content, dict) and all(
+            isinstance(words, list) and all(isinstance(word, str) for word in words) for words in content.values()
+        )
+        if not is_mapping:
+            raise InputFileError(
+                f'{path}: expected an object with a list of words for each topic, such as {{"sport": ["match"]}}.',
+                path=path,
+            )
+        found |= content
+    return found or None
 
 
 def _find_name_column(
-    path: Path, table: Mapping[str, list[str]], names: Sequence[str], column: str | None
+    path: Path, table: Mapping[str, list[str]], names: Sequence[str], column: str | None, *, is_partial: bool = False
 ) -> str | None:
     """Return the column with the names of the rows, None if no column has any; raise an error if several fit."""
     wanted = set(names)
+    if is_partial:  # only the rows that the table could name
+        n_records = len(next(iter(table.values())))
+        wanted = wanted if n_records >= len(wanted) else {name for values in table.values() for name in values} & wanted
     shares = {title: len(wanted & set(values)) for title, values in table.items() if title != column}
     best = max(shares.values(), default=0)
     if not best:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args
+from zipfile import BadZipFile, ZipFile
 
 import typer
 
@@ -97,8 +98,13 @@ def number_of_starts(value: str) -> int | str:
     return value if value == "auto" else int(value)
 
 
-def output_file(*endings: str) -> Callable[[Path | None], Path | None]:
-    """Return a check that a file to write has one of the endings and an existing folder: a fit may take hours."""
+def output_file(
+    *endings: str, is_own: Callable[[Path], bool] | None = None, remedy: str = ""
+) -> Callable[[Path | None], Path | None]:
+    """Return a check that a file to write has one of the endings and an existing folder: a fit may take hours.
+
+    With `is_own`, an existing file is overwritten only if this recognizes it as an earlier result.
+    """
 
     def check(path: Path | None) -> Path | None:
         """Return the path, or raise BadParameter."""
@@ -112,10 +118,47 @@ def output_file(*endings: str) -> Callable[[Path | None], Path | None]:
             check_writable(path)
         except OSError as error:
             raise typer.BadParameter(literal(f"cannot write {error.filename}: {error.strerror}.")) from None
+        if is_own is not None and path.is_file() and path.stat().st_size and not is_own(path):
+            message = f"{path} exists, and mmpca did not write it. Choose another file, or delete it first. {remedy}"
+            raise typer.BadParameter(literal(message.strip()))
         return path
 
     _OUTPUT_CHECKS.add(check)
     return check
+
+
+def _is_table_with(*titles: str) -> Callable[[Path], bool]:
+    """Return a function that recognizes a table of labels by its columns."""
+
+    def is_own(path: Path) -> bool:
+        """Return True if a table has the columns, or an .h5ad file has labels of mmpca."""
+        from mmpca.io.columns import read_columns
+
+        if path.suffix == ".h5ad":
+            import h5py
+
+            try:
+                with h5py.File(path) as file:
+                    return "mmpca" in file["obs"]
+            except (OSError, KeyError):
+                return False
+        try:
+            return set(titles) <= set(read_columns(path).titles)
+        except (ValueError, OSError, ImportError):
+            return False
+
+    return is_own
+
+
+def _is_model(path: Path) -> bool:
+    """Return True if a file is an archive like that of a model."""
+    from mmpca.model.files import MANIFEST
+
+    try:
+        with ZipFile(path) as archive:
+            return MANIFEST in archive.namelist()
+    except (BadZipFile, OSError):
+        return False
 
 
 _OUTPUT_CHECKS: set[object] = set()  # by which `files_of` recognizes outputs
@@ -145,7 +188,7 @@ def files_of(annotations: Mapping[str, Any], values: Mapping[str, Any]) -> tuple
         if ".mtx" in path.suffixes or path.name.startswith("docword") or values.get("format") in ("mtx", "uci"):
             beside = find_names(Request(path, transpose=False), (0, 0))[:2]
             inputs += [Path(file) for file in beside if isinstance(file, Path)]
-    inputs += [Path(word) for word in values.get("stop_words") or [] if word != "english"]
+    inputs += [Path(word) for name in ("stop_words", "seed_topics") for word in values.get(name) or []]
     return inputs, outputs
 
 
@@ -223,8 +266,25 @@ LabelsOutput = Annotated[
         "--labels",
         "-o",
         help=f"Write the cluster of each row to this table: {TABLES} For .h5ad inputs, also .h5ad, as a labeled copy.",
-        callback=output_file(".csv", ".tsv", ".json", ".parquet", ".h5ad"),
+        callback=output_file(
+            ".csv",
+            ".tsv",
+            ".json",
+            ".parquet",
+            ".h5ad",
+            is_own=_is_table_with("row", "cluster", "cluster_name"),
+            remedy="Here, --labels writes labels; fit reads known ones with --known-labels.",
+        ),
         rich_help_panel="Output",
+    ),
+]
+TruthOutput = Annotated[
+    Path | None,
+    table_option(
+        "--labels",
+        "-o",
+        help=f"Write the true cluster of each row to this table: {TABLES}",
+        callback=output_file(".csv", ".tsv", ".json", ".parquet", is_own=_is_table_with("row", "cluster")),
     ),
 ]
 TableOutput = Annotated[Path | None, table_option("--output", "-o", help=f"Write the results to this table: {TABLES}")]
@@ -273,6 +333,25 @@ KnownLabels = Annotated[
         "--labels",
         "--metadata",
         help="Known labels: a table with columns for row names and labels, or a file with one label per line.",
+    ),
+]
+FixedLabels = Annotated[
+    Path | None,
+    typer.Option(
+        "--known-labels",
+        help="Known clusters of some rows, which never move: a table with columns for row names and labels, or a file "
+        "with one label per line. Blank labels and -1 are unknown.",
+        rich_help_panel="What you know",
+    ),
+]
+SeedTopics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--seed-topics",
+        metavar="NAME=WORD,...",
+        help="Features that should make up a topic, such as sport=match,coach; can be repeated. Or a .json file that "
+        "maps names to lists of features.",
+        rich_help_panel="What you know",
     ),
 ]
 LabelColumn = Annotated[
@@ -340,7 +419,13 @@ class ResultOptions(NamedTuple):
     """Files for a fitted model and its labels."""
 
     model: Annotated[
-        Path | None, file_option("--model", "-m", help="Write the model to this file, usually .mmpca.")
+        Path | None,
+        output_option(
+            "--model",
+            "-m",
+            help="Write the model to this file, usually .mmpca.",
+            callback=output_file(is_own=_is_model),
+        ),
     ] = None
     labels: LabelsOutput = None
     safe_csv: SafeCsv = False

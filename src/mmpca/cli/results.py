@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from mmpca.cli import console, options
+from mmpca.cli.explain import find_rows
 from mmpca.cli.inputs import counted, read_for_model, read_labels
 from mmpca.cli.options import ReadOptions
 from mmpca.cli.tables import write_table
@@ -153,11 +154,17 @@ def edit(
         list[str] | None, typer.Option("--merge", metavar="Q,Q...", help="Clusters to merge, such as 2,5; repeatable.")
     ] = None,
     split: Annotated[list[int] | None, typer.Option("--split", help="Cluster to split; repeatable.")] = None,
+    move: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--move", metavar="ROW=Q", help="Row to move, by name or number, and its new cluster; repeatable."
+        ),
+    ] = None,
     noise: Annotated[list[int] | None, typer.Option("--noise", help="Cluster to mark as noise; repeatable.")] = None,
     refit: Annotated[bool, typer.Option(help="Continue the search from the edited clusters.")] = True,
     read: ReadOptions = ReadOptions(),
 ) -> None:
-    """Merge or split clusters of a model, or mark them as noise, and continue the search from there.
+    """Merge or split clusters of a model, move rows, or mark clusters as noise, and continue the search from there.
 
     The model file is overwritten; it keeps a list of the edits.
 
@@ -166,8 +173,16 @@ def edit(
       mmpca edit counts.mmpca counts.mtx --merge 2,5 --split 0
 
       mmpca edit counts.mmpca counts.mtx --noise 3 --no-refit
+
+      mmpca edit reports.mmpca reports/ --move letter_04=2
     """
     from mmpca.model import read_model
+
+    pairs = [text.rpartition("=") for text in move or []]
+    if wrong := [text for text, (row, _, q) in zip(move or [], pairs, strict=True) if not (row and q.isdecimal())]:
+        raise typer.BadParameter(
+            console.literal(f"--move expects a row and a cluster, such as 17=2, not {wrong[0]!r}.")
+        )
 
     try:
         groups = [[int(q) for q in text.split(",")] for text in merge or []]
@@ -176,8 +191,10 @@ def edit(
     file = read_model(model)
     data = read_for_model(input, read, file)
     console.notes(data.table.notes)
+    moved = find_rows([row for row, _, _ in pairs], data.row_names(), has_names=data.table.row_names is not None)
+    targets = dict(zip(moved, (int(q) for _, _, q in pairs), strict=True))
     with console.ignored_name_warnings():
-        done = file.model.edit(data.X, merge=groups, split=split or [], noise=noise or [], refit=refit)
+        done = file.model.edit(data.X, merge=groups, split=split or [], move=targets, noise=noise or [], refit=refit)
     file.model.save(model, text=file.text)
     console.line(f"bound before the edits {done.bound_before:,.3f}")
     console.line(f"right after them       {done.bound_edited:,.3f}")

@@ -17,6 +17,7 @@ from mmpca.distributed.sources import Loaded, Reading, load
 from mmpca.distributed.workers import open_workers
 from mmpca.errors import CountsError, warn
 from mmpca.model import MMPCA, prediction
+from mmpca.model.editing import Knowledge
 from mmpca.model.inspection import warn_of_misread_columns
 from mmpca.model.prediction import Scores
 from mmpca.model.rules import check_fit_parameters
@@ -123,13 +124,16 @@ def fit_loaded(
     *,
     checkpoint: str | os.PathLike[str] | None = None,
     callback: Callback | None = None,
+    knowledge: Knowledge | None = None,
 ) -> MMPCA:
     """Fit a valid model to rows that were loaded."""
     backend = loaded.backend
     attributes: dict[str, Any] = {"n_features_in_": backend.n_features}
     if loaded.feature_names is not None:
         attributes["feature_names_in_"] = np.asarray(loaded.feature_names, dtype=object)
-    return model.fit_rows(backend, attributes=attributes, callback=callback, checkpoint=checkpoint)
+    knowledge = Knowledge() if knowledge is None else knowledge
+    model.fit_rows(backend, attributes=attributes, callback=callback, checkpoint=checkpoint, **knowledge.arguments())
+    return knowledge.name(model)
 
 
 # --- prediction -------------------------------------------------------------------------------------------------

@@ -40,6 +40,45 @@ class Known(NamedTuple):
     names: dict[int, str]
 
 
+class Knowledge(NamedTuple):
+    """What the user knows about the rows and the topics of a fit."""
+
+    known: Known | None = None
+    seeds: TopicSeeds | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments of :meth:`mmpca.MMPCA.fit_rows`."""
+        return {"known": None if self.known is None else self.known.labels, "topic_seeds": self.seeds}
+
+    def name(self, model: MMPCA) -> MMPCA:
+        """Name the clusters and topics of a fitted model, in place."""
+        clusters = {} if self.known is None else self.known.names
+        return model.rename(clusters, {} if self.seeds is None else dict(enumerate(self.seeds.names)))
+
+
+def check_knowledge(
+    model: MMPCA,
+    labels: Any,
+    seed_topics: Mapping[str, Iterable[Any]] | None,
+    *,
+    shape: tuple[int, int],
+    feature_names: Any = None,
+    checkpoint: object = None,
+) -> Knowledge:
+    """Return known labels and seed words for a fit of rows with this shape; raise ValueError if they cannot be used."""
+    if labels is None and seed_topics is None:
+        return Knowledge()
+    if checkpoint is not None or model.algorithm == "vbem":
+        raise ValueError('labels and seed_topics cannot be combined with checkpoint or with algorithm="vbem".')
+    known = None if labels is None else check_known(labels, shape[0], model.n_clusters)
+    seeds = None
+    if seed_topics is not None:
+        if not (isinstance(model.topics, str) and model.topics in ("auto", "lda")):
+            raise ValueError('seed_topics need topics="auto" or "lda".')
+        seeds = check_seeds(seed_topics, feature_names, model.n_topics, shape[1])
+    return Knowledge(None if known is None or (known.labels < 0).all() else known, seeds)
+
+
 def in_order_of(values: Any, X: Any) -> Any:
     """Return values of rows in the order of the rows of X, matched by name if both have names.
 
@@ -76,30 +115,51 @@ def in_order_of(values: Any, X: Any) -> Any:
 
 
 def check_known(labels: Any, n_samples: int, n_clusters: int) -> Known:
-    """Return partially known labels: numbers of clusters with -1 for unknown, or names with None or "" for unknown."""
+    """Return partially known labels: numbers of clusters or names of clusters.
+
+    The label of an unknown row is -1, missing (None, NaN) or, among names, an empty text.
+
+    Examples
+    --------
+    >>> check_known([1, None, 0], 3, 2).labels.tolist()
+    [1, -1, 0]
+    >>> check_known(["tea", "", "ham"], 3, 2)
+    Known(labels=array([ 1, -1,  0], dtype=int32), names={0: 'ham', 1: 'tea'})
+    """
     values = np.asarray(labels)
     if values.shape != (n_samples,):
         raise ValueError(
             f"labels must hold one entry for each of the {n_samples} rows, but its shape is {values.shape}. Use -1 for "
             "rows whose cluster is not known."
         )
-    names: dict[int, str] = {}
-    if values.dtype.kind in "OUS":
-        texts = ["" if x is None or x != x else str(x) for x in values.tolist()]
-        kinds = sorted(set(texts) - {""})
+    items = [UNKNOWN if _is_missing(x) else x for x in values.tolist()]
+    if any(isinstance(x, str | bytes) for x in items):
+        texts = ["" if isinstance(x, int) and x == UNKNOWN else str(x).strip() for x in items]
+        kinds = sorted(set(texts) - {""}, key=_natural)
         if len(kinds) > n_clusters:
             raise ValueError(f"labels name {len(kinds)} clusters, but n_clusters = {n_clusters}. Raise n_clusters.")
-        names = dict(enumerate(kinds))
-        number = {name: q for q, name in names.items()} | {"": UNKNOWN}
-        return Known(np.array([number[text] for text in texts], dtype=np.int32), names)
-    is_whole = values.dtype.kind in "iu" or (values.dtype.kind == "f" and bool((values == np.floor(values)).all()))
-    wrong = np.flatnonzero((values < UNKNOWN) | (values >= n_clusters)) if is_whole else np.arange(1)
-    if len(wrong):
-        raise ValueError(
-            f"labels must hold whole numbers from -1 (unknown) to {n_clusters - 1}, but labels[{wrong[0]}] = "
-            f"{values[wrong[0]]}. Renumber the labels or raise n_clusters."
-        )
-    return Known(values.astype(np.int32), names)
+        number = {name: q for q, name in enumerate(kinds)} | {"": UNKNOWN}
+        return Known(np.array([number[text] for text in texts], dtype=np.int32), dict(enumerate(kinds)))
+    for row, x in enumerate(items):
+        if isinstance(x, bool) or not isinstance(x, int | float) or x % 1 or not UNKNOWN <= x < n_clusters:
+            raise ValueError(
+                f"labels must hold whole numbers from -1 (unknown) to {n_clusters - 1}, or names, but labels[{row}] = "
+                f"{x}. Renumber the labels or raise n_clusters."
+            )
+    return Known(np.array(items, dtype=np.int32), {})
+
+
+def _is_missing(value: Any) -> bool:
+    """Return True for None, NaN and pandas' NA."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # NA is neither true nor false
+        return True
+
+
+def _natural(name: str) -> tuple[float, str]:
+    """Return a key that sorts numbers as numbers, before other names."""
+    return (float(name) if name.isdecimal() else float("inf"), name)
 
 
 def with_known(labels: Labels, known: Labels, n_clusters: int, rng: np.random.Generator) -> Labels:

@@ -54,7 +54,7 @@ from mmpca.model.dispersion import (
 )
 from mmpca.model.inspection import warn_of_misread_columns
 from mmpca.model.outliers import mark_outliers
-from mmpca.model.results import ResultTables, given_names, set_names
+from mmpca.model.results import ResultTables, given_names, positions, row_names_of, set_names
 from mmpca.model.rules import SUM_TOLERANCE, check_fit_parameters, check_topic_prior
 from mmpca.model.starts import (
     SAMPLED_ROWS,
@@ -410,9 +410,10 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             the features.
         y : ignored
         labels : array of int or str, shape (n_samples,), optional
-            A pandas Series is matched to the rows by name if X has row names.
-            Known clusters of some rows; -1 for all others, or None or "" if clusters are given by name. Known rows
-            never move, and an additional start begins at their means. Names become the names of the clusters.
+            Known clusters of some rows, by number or by name; all others are -1, None or NaN or, among names, "". Known
+            rows never move. The search goes on from the best clusters found without labels, and starts again at the
+            means of the known rows. Names become the names of the clusters. A pandas Series is matched to the rows by
+            name if X has row names.
         seed_topics : mapping of str to words, optional
             Words that should make up some of the topics, such as ``{"sport": ["match", "coach"]}``: names of features,
             or numbers of columns. These topics come first and have these names; the others are free. Requires topics
@@ -442,29 +443,23 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         # A copy checks the data, so that an error leaves this model unchanged.
         checked = type(self)(**self.get_params(deep=False))
         rows = checked.checked_counts(X)
-        if (labels is not None or seed_topics is not None) and (checkpoint is not None or self.algorithm == "vbem"):
-            raise ValueError('labels and seed_topics cannot be combined with checkpoint or with algorithm="vbem".')
-        known = (
-            None
-            if labels is None
-            else editing.check_known(editing.in_order_of(labels, X), rows.n_rows, self.n_clusters)
+        knowledge = editing.check_knowledge(
+            self,
+            None if labels is None else editing.in_order_of(labels, X),
+            seed_topics,
+            shape=(rows.n_rows, rows.n_features),
+            feature_names=getattr(checked, "feature_names_in_", None),
+            checkpoint=checkpoint,
         )
-        known = None if known is None or (known.labels < 0).all() else known
-        seeds = None
-        if seed_topics is not None:
-            if self.topics not in ("auto", "lda") if isinstance(self.topics, str) else True:
-                raise ValueError('seed_topics need topics="auto" or "lda".')
-            names = getattr(checked, "feature_names_in_", None)
-            seeds = editing.check_seeds(seed_topics, names, self.n_topics, rows.n_features)
         self.fit_rows(
             LocalRows(rows),
             attributes=vars(checked),
             callback=callback,
             checkpoint=checkpoint,
-            known=None if known is None else known.labels,
-            topic_seeds=seeds,
+            **knowledge.arguments(),
         )
-        return self.rename(known.names if known else {}, dict(enumerate(seeds.names)) if seeds else {})
+        knowledge.name(self)
+        return self
 
     def partial_fit(self, X: Any, y: object = None) -> Self:
         """Update the model with a batch of rows, in memory that does not grow with the number of batches.
@@ -709,24 +704,29 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             # Under their own topics, these labels are nearly a maximum that other starts reach as well.
             others = [] if isinstance(self.n_init, str) else starts[1:]
             starts = [Start("mixture", starts[0].seed, topics.labels), *others]
-        is_resumed = saved is not None and saved.labels is not None
-        if run.known is not None and isinstance(self.start, str) and not is_resumed:
-            # One more, from the means of the known rows.
-            starts = [starts[0], Start("kmeans", starts[0].seed, is_seeded=True), *starts[1:]]
-            options = options._replace(patience=patience + 1)
         # Search: labels that maximize the bound under these topics, from all starts.
-        outcomes = search_from_starts(
+        search = partial(
+            search_from_starts,
             rows,
             topics.beta,
-            starts,
-            options,
             seed=int(run.search_seed.generate_state(1)[0]),
             n_threads=run.n_threads,
             monitor=run.monitor,
             sample_size=run.sample_size,
         )
+        is_free = run.known is not None and isinstance(self.start, str) and (saved is None or saved.labels is None)
+        outcomes = search(starts, options._replace(known=None) if is_free else options)
         # Bounds of starts on a sample are not comparable with the bound of all rows, which comes last.
         best = best_of([outcome for outcome in outcomes if len(outcome.labels) == rows.n_rows])
+        if is_free:
+            # From the best clusters found without known labels, and from the means of the known rows.
+            seed, known = starts[0].seed, list[list[Outcome]]()
+            for start in (Start("known", seed, best.labels), Start("kmeans", seed, is_seeded=True)):
+                known.append(search([start], options))
+                if run.monitor.is_stopped:
+                    break
+            outcomes += [outcome for some in known for outcome in some]
+            best = self._better_for_known(rows, run.known, [some[-1] for some in known])
         if isinstance(self.topic_prior, str):
             outcomes += self._estimate_prior(rows, best, options, run)
             best = outcomes[-1]
@@ -755,6 +755,31 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             if np.array_equal(outcome.labels, best.labels):
                 break
         return outcomes[1:] or [best]
+
+    def _better_for_known(self, rows: RowBackend, known: Labels | None, candidates: list[Outcome]) -> Outcome:
+        """Return the first of two searches unless the second one agrees with clearly more of the known labels.
+
+        Each known row is assigned without its own contribution. A comparison of bounds would favor clusters that fit
+        the rows a little better and have less to do with the labels.
+        """
+        assert known is not None
+        given = np.flatnonzero(known >= 0)
+        some, right = rows.take(given), list[NDArray[np.bool_]]()
+        for found in candidates:
+            theta = found.gamma / found.gamma.sum(axis=1, keepdims=True)
+            sizes = np.bincount(found.labels, minlength=len(theta)).astype(np.float64)
+            mixture = prediction.ClusterMixture(
+                found.beta,
+                theta,
+                found.weights,
+                topic_params=found.gamma,
+                sizes=sizes,
+                topic_prior=found.alpha,
+            )
+            joint = prediction.joint_log_likelihood(some, mixture, found.labels[given])
+            right.append(joint.argmax(axis=1) == known[given])
+        lead = right[-1].astype(int) - right[0]
+        return candidates[-1] if lead.sum() > np.sqrt(np.abs(lead).sum()) else candidates[0]
 
     def _learn_topics(
         self, rows: RowBackend, run: _Run, saved: Checkpoint | editing.Resumed | None, *, can_compare: bool
@@ -1246,7 +1271,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         *,
         merge: Sequence[Any] = (),
         split: Sequence[int] = (),
-        move: Mapping[int, int] | None = None,
+        move: Mapping[Any, int] | None = None,
         noise: Sequence[int] = (),
         refit: bool = True,
     ) -> editing.EditReport:
@@ -1265,8 +1290,8 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             Clusters to merge, such as ``[2, 5]``, or several such groups.
         split : sequence of int
             Clusters to split in two.
-        move : mapping of int to int, optional
-            Rows to move, by position, with their new clusters.
+        move : mapping of int or str to int, optional
+            Rows to move, by position, or by name if X has row names, with their new clusters.
         noise : sequence of int
             Clusters of rows that have nothing in common except that they fit nowhere else. They are named "noise", and
             :meth:`outlier_labels` and :meth:`predict` with `outliers` give their rows the label -1.
@@ -1293,11 +1318,13 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         if self.algorithm == "vbem":
             raise ValueError('A model with algorithm="vbem" has soft clusters, which cannot be edited.')
         counts = self._counts(X, reset=False)
+        named = positions(list(move or {}), row_names_of(X, None, counts.n_rows))
+        move = dict(zip(named, (move or {}).values(), strict=True))
         filled = np.flatnonzero(counts.row_totals())  # rows without counts are in no cluster
-        counts, positions = counts.take(filled), {int(row): at for at, row in enumerate(filled)}
-        if absent := [row for row in move or {} if row not in positions]:
+        counts, at = counts.take(filled), {int(row): i for i, row in enumerate(filled)}
+        if absent := [row for row in move if row not in at]:
             raise ValueError(f"move names row {absent[0]}, but X has no counts there.")
-        move = {positions[row]: q for row, q in (move or {}).items()}
+        move = {at[row]: q for row, q in move.items()}
         rows = self.units.convert(counts)
         if counts.n_rows != len(self.labels_) or (explanation.fitted_labels(rows, self) < 0).any():
             raise ValueError(
@@ -1464,8 +1491,8 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         ----------
         X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
             If X holds all fitted rows in their order, they are recognized as such.
-        rows : array of int, optional
-            Positions of the rows to explain; all by default.
+        rows : array of int or str, optional
+            Rows to explain: positions, or names if X is a data frame or a table with row names; all by default.
         labels : array of int, shape (n_samples,), optional
             Clusters to explain. By default `labels_` for the fitted X, and the most probable clusters for other rows.
         n_features : int, default=10
@@ -1497,6 +1524,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         """
         check_is_fitted(self)
         counts = self._counts(X, reset=False)
+        rows = None if rows is None else positions(rows, row_names_of(X, None, counts.n_rows))
         with_gains = rows is not None if gains is None else bool(gains)
         return explanation.explain(counts, self, rows=rows, labels=labels, n_features=n_features, with_gains=with_gains)
 

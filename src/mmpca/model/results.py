@@ -392,6 +392,30 @@ def row_names_of(X: Any, given: Sequence[object] | NDArray[Any] | None, n_rows: 
     return np.asarray(given, dtype=object).tolist()
 
 
+def positions(rows: Any, names: Sequence[object]) -> list[Any]:
+    """Return the positions of rows; integers are positions already, and texts are names.
+
+    Examples
+    --------
+    >>> positions(["b", 0], ["a", "b"])
+    [1, 0]
+    """
+    wanted = list(np.atleast_1d(np.asarray(rows, dtype=object)))
+    texts = [row for row in wanted if isinstance(row, str)]
+    if not texts:
+        return wanted
+    at: dict[str, int] = {}
+    repeated = set[str]()
+    for i, name in enumerate(map(str, names)):
+        if at.setdefault(name, i) != i:
+            repeated.add(name)
+    for row in texts:
+        if row not in at or row in repeated:
+            problem = "several rows are" if row in repeated else "no row is"
+            raise ValueError(f"{problem} named {row!r}. Pass positions, or names of rows such as {str(names[0])!r}.")
+    return [at[row] if isinstance(row, str) else row for row in wanted]
+
+
 # --- tables -----------------------------------------------------------------------------------------------------
 
 

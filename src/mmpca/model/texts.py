@@ -16,7 +16,7 @@ from mmpca.backend import LocalRows
 from mmpca.counts import as_counts
 from mmpca.engine import MergePath
 from mmpca.errors import ModelFileError, warn
-from mmpca.model import results
+from mmpca.model import editing, results
 from mmpca.model.estimator import MMPCA
 from mmpca.model.explanation import Explanation
 from mmpca.model.files import read_model
@@ -102,7 +102,16 @@ class TextClusters(ClusterMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, texts: Any, y: object = None, *, column: str | None = None, ids: Any = None) -> Self:
+    def fit(
+        self,
+        texts: Any,
+        y: object = None,
+        *,
+        column: str | None = None,
+        ids: Any = None,
+        labels: Any = None,
+        seed_topics: Mapping[str, Iterable[Any]] | None = None,
+    ) -> Self:
         """Count the words of texts and cluster them.
 
         Parameters
@@ -115,6 +124,10 @@ class TextClusters(ClusterMixin, BaseEstimator):
         ids : sequence or str, optional
             Names of the texts, or the column that holds them. By default the index of a data frame or column, the names
             of :func:`mmpca.text.read_texts`, or numbers from 0.
+        labels : array of int or str, shape (n_texts,), or str, optional
+            Known clusters of some texts, or the column that holds them, as in :meth:`mmpca.MMPCA.fit`.
+        seed_topics : mapping of str to words, optional
+            Words that should make up some of the topics, such as ``{"sport": ["match", "coach"]}``.
 
         Returns
         -------
@@ -135,10 +148,14 @@ class TextClusters(ClusterMixin, BaseEstimator):
         X = counter.fit_transform(given.texts)
         filled = np.diff(X.indptr) > 0
         attributes = {"n_features_in_": X.shape[1], "feature_names_in_": counter.get_feature_names_out()}
-        model.fit_rows(LocalRows(as_counts(X[filled])), attributes=attributes)
+        known = None if labels is None else known_labels(labels, texts, given)[filled]
+        knowledge = editing.check_knowledge(
+            model, known, seed_topics, shape=X[filled].shape, feature_names=attributes["feature_names_in_"]
+        )
+        model.fit_rows(LocalRows(as_counts(X[filled])), attributes=attributes, **knowledge.arguments())
+        knowledge.name(model)
         self.model_, self.counter_ = model, counter
-        self.labels_ = np.full(len(filled), NO_CLUSTER, dtype=np.int32)
-        self.labels_[filled] = model.labels_
+        self._set_labels(np.flatnonzero(~filled))
         self._fitted, self._rows = (given, X), None  # tables are made when they are asked for: probabilities take time
         model._empty_rows = np.flatnonzero(~filled).tolist()
         if not filled.all():
@@ -231,6 +248,57 @@ class TextClusters(ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         return self.model_.theta_interval(level, random_state=random_state)
 
+    def edit(
+        self,
+        texts: Any = None,
+        *,
+        column: str | None = None,
+        ids: Any = None,
+        merge: Sequence[Any] = (),
+        split: Sequence[int] = (),
+        move: Mapping[Any, int] | None = None,
+        noise: Sequence[int] = (),
+        refit: bool = True,
+    ) -> editing.EditReport:
+        """Merge, split or mark clusters, or move texts, then continue the search from there, in place.
+
+        Parameters
+        ----------
+        texts, column, ids
+            As in :meth:`fit`: the texts of the fit, in their order. Only a loaded model needs them.
+        merge, split, noise, refit
+            As in :meth:`mmpca.MMPCA.edit`.
+        move : mapping of int or str to int, optional
+            Texts to move, by position or by an id that is a string, with their new clusters.
+
+        Returns
+        -------
+        EditReport
+            As in :meth:`mmpca.MMPCA.edit`.
+
+        Examples
+        --------
+        >>> from mmpca import TextClusters
+        >>> texts = ["ham eggs", "eggs ham", "sun sea", "sea sun", "tea milk", "milk tea"]
+        >>> clusters = TextClusters(3, 3, random_state=0).fit(texts)
+        >>> clusters.edit(merge=[0, 1]).n_moved, len(clusters.cluster_names_)
+        (0, 2)
+        """
+        check_is_fitted(self)
+        given, X = self._texts_and_counts(texts, column, ids)
+        moved = results.positions(list(move or {}), given.names)
+        report = self.model_.edit(
+            X,
+            merge=merge,
+            split=split,
+            move=dict(zip(moved, (move or {}).values(), strict=True)),
+            noise=noise,
+            refit=refit,
+        )
+        self.n_clusters, self._rows = len(self.model_.weights_), None
+        self._set_labels(np.array(getattr(self.model_, "_empty_rows", []), dtype=np.intp))
+        return report
+
     def merge_path(self) -> MergePath:
         """Merge the clusters pairwise down to one; see :meth:`mmpca.MMPCA.merge_path`."""
         check_is_fitted(self)
@@ -251,8 +319,8 @@ class TextClusters(ClusterMixin, BaseEstimator):
         ----------
         texts, column
             As in :meth:`fit`; by default the texts of the fit. A loaded model does not have them.
-        rows : array of int, optional
-            Positions of the texts to explain; by default all that have words of the vocabulary.
+        rows : array of int or str, optional
+            Texts to explain: positions, or ids that are strings; by default all that have words of the vocabulary.
         n_features : int, default=10
             Maximum number of words to list on each side.
         gains : bool, optional
@@ -281,7 +349,8 @@ class TextClusters(ClusterMixin, BaseEstimator):
         given, X = self._texts_and_counts(texts, column, None)
         filled = np.diff(X.indptr) > 0
         if rows is not None:
-            for i in np.atleast_1d(rows):
+            rows = results.positions(rows, given.names)
+            for i in rows:
                 if 0 <= i < len(filled) and not filled[i]:
                     raise ValueError(
                         f"Text {given.names[i]!r} has no words of the vocabulary, so there is nothing to explain."
@@ -478,12 +547,15 @@ class TextClusters(ClusterMixin, BaseEstimator):
         own = {name: options.pop(name) for name in ("n_clusters", "n_topics", "n_jobs", "random_state")}
         loaded = cls(**own, counter=counter, options=options)
         loaded.model_, loaded.counter_ = model, counter
-        empty = np.array(getattr(model, "_empty_rows", []), dtype=np.intp)
-        loaded.labels_ = np.full(len(model.labels_) + len(empty), NO_CLUSTER, dtype=np.int32)
-        loaded.labels_[np.setdiff1d(np.arange(len(loaded.labels_)), empty)] = model.labels_
+        loaded._set_labels(np.array(getattr(model, "_empty_rows", []), dtype=np.intp))
         return loaded
 
     # --- inside -------------------------------------------------------------------------------------------------
+
+    def _set_labels(self, empty: NDArray[np.intp]) -> None:
+        """Set the labels of all texts from those of the model, which has no row for an empty text."""
+        self.labels_ = np.full(len(self.model_.labels_) + len(empty), NO_CLUSTER, dtype=np.int32)
+        self.labels_[np.setdiff1d(np.arange(len(self.labels_)), empty)] = self.model_.labels_
 
     def _count(self, texts: Any, column: str | None) -> Any:
         check_is_fitted(self)
@@ -560,6 +632,18 @@ def read_input(texts: Any, column: str | None, ids: Any) -> _Input:
                 f"{remedy if is_missing else 'Convert it to a string, or leave it out.'}"
             )
     return _Input(listed, named)
+
+
+def known_labels(labels: Any, texts: Any, given: _Input) -> NDArray[np.object_]:
+    """Return known labels of texts, or those in a column of a data frame, in the order of the texts."""
+    if isinstance(labels, str):
+        if not hasattr(texts, "columns"):
+            raise ValueError(f"There is no column {labels!r} with labels, because the texts are not in a data frame.")
+        labels = texts[_choose_column(list(getattr(texts, "column_names", texts.columns)), labels, "labels")]
+    labels = labels.to_pylist() if hasattr(labels, "to_pylist") else editing.in_order_of(labels, texts)
+    if len(labels) != len(given.texts):
+        raise ValueError(f"labels must have one entry for each of {len(given.texts):,} texts, not {len(labels):,}.")
+    return np.array([*labels, None], dtype=object)[:-1]  # one dimension, whatever the labels are
 
 
 def _choose_column(columns: Sequence[Any], column: str | None, argument: str = "column") -> Any:
