@@ -15,6 +15,7 @@ from rich.console import Console
 from threadpoolctl import threadpool_limits
 
 from measure import WIDTH, result_table, save_results
+from page_speed import page_rows
 from process_costs import command_rows, file_rows, first_call_rows, memory_rows, report_rows
 from search_speed import (
     corpus_rows,
@@ -45,6 +46,7 @@ BENCHMARKS = {
     "files": file_rows,
     "command": command_rows,
     "report": report_rows,
+    "page": page_rows,
     "growth": growth_rows,
     "first-call": first_call_rows,
     "threads": two_threads,

@@ -525,42 +525,67 @@
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const hue = (number, n) => (n <= OKABE_ITO.length ? OKABE_ITO[number] : `hsl(${(number * 137.5) % 360} 65% ${dark.matches ? 62 : 42}%)`);
 
+  // Reading the size of the canvas for every row would be slow: kept until the window changes.
+  const frame = { width: 0, height: 0, scale: 0, tall: 0 };
+
+  function measure() {
+    [frame.width, frame.height] = [canvas.clientWidth, canvas.clientHeight];
+    frame.scale = Math.min(frame.width, frame.height * 1.6) - 2 * MARGIN;
+    frame.tall = Math.min(frame.height - 2 * MARGIN, frame.scale);
+  }
+
   function place(i) {
-    const scale = Math.min(canvas.clientWidth, canvas.clientHeight * 1.6) - 2 * MARGIN;
-    const tall = Math.min(canvas.clientHeight - 2 * MARGIN, scale);
-    return [
-      canvas.clientWidth / 2 + (rows.x[i] / 10000 - 0.5) * scale,
-      canvas.clientHeight / 2 - (rows.y[i] / 10000 - 0.5) * tall,
-    ];
+    return [frame.width / 2 + (rows.x[i] / 10000 - 0.5) * frame.scale, frame.height / 2 - (rows.y[i] / 10000 - 0.5) * frame.tall];
   }
 
-  function colorOf(i) {
-    if (map.color === "label") return hue(rows.label[i], rows.labels.length);
-    if (map.color === "certainty") return [css("--for"), css("--bar"), css("--against")][rows.verdict[i]];
-    return hue(rows.cluster[i], data.names.length);
+  const colorCode = (i) => (map.color === "label" ? rows.label : map.color === "certainty" ? rows.verdict : rows.cluster)[i];
+
+  function palette() {
+    if (map.color === "certainty") return [css("--for"), css("--bar"), css("--against")];
+    const names = map.color === "label" ? rows.labels : data.names;
+    return names.map((_, number) => hue(number, names.length));
   }
 
-  function draw() {
-    if (!canvas || canvas.clientWidth === 0) return;
-    const ratio = window.devicePixelRatio || 1;
-    canvas.width = canvas.clientWidth * ratio;
-    canvas.height = canvas.clientHeight * ratio;
-    const pen = canvas.getContext("2d");
+  // Points and names are drawn once on a canvas of their own; pointing at a row and drawing a line only add to a copy.
+  const layer = document.createElement("canvas");
+  const sureLast = rows.verdict ? [...every].sort((a, b) => rows.verdict[b] - rows.verdict[a]) : every;
+
+  function drawLayer(ratio) {
+    [layer.width, layer.height] = [canvas.width, canvas.height];
+    const pen = layer.getContext("2d");
     pen.scale(ratio, ratio);
     const size = rows.n > 4000 ? 3 : rows.n > 800 ? 4.5 : 7;
-    const order = [...every].sort((a, b) => rows.verdict[b] - rows.verdict[a]);
-    for (const i of order) {
-      const isOut = chosen.cluster !== "" && String(rows.cluster[i]) !== chosen.cluster;
+    const colors = palette();
+    for (const i of sureLast) {
+      const isOut = chosen.cluster !== "" && rows.cluster[i] !== Number(chosen.cluster);
       const isUnsure = map.color === "cluster" && rows.verdict[i] === 2;
       pen.globalAlpha = (map.picked && !map.picked.has(i)) || isOut ? 0.08 : isUnsure ? 0.4 : 0.85;
-      pen.fillStyle = colorOf(i);
+      pen.fillStyle = colors[colorCode(i)];
       const [x, y] = place(i);
+      if (rows.n > 4000) { // squares are faster, and look the same at this size
+        pen.fillRect(x - size / 2, y - size / 2, size, size);
+        continue;
+      }
       pen.beginPath();
       pen.arc(x, y, size / 2, 0, 2 * Math.PI);
       pen.fill();
     }
     pen.globalAlpha = 1;
     drawNames(pen);
+  }
+
+  function draw(isMarkOnly = false) {
+    if (!canvas || canvas.clientWidth === 0) return;
+    measure();
+    const ratio = window.devicePixelRatio || 1;
+    const width = Math.round(canvas.clientWidth * ratio), height = Math.round(canvas.clientHeight * ratio);
+    if (canvas.width !== width || canvas.height !== height) [canvas.width, canvas.height] = [width, height];
+    if (isMarkOnly !== true || layer.width !== width || layer.height !== height) drawLayer(ratio);
+    const pen = canvas.getContext("2d");
+    pen.setTransform(1, 0, 0, 1, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    pen.drawImage(layer, 0, 0);
+    pen.scale(ratio, ratio);
     if (map.current >= 0) {
       const [x, y] = place(map.current);
       pen.strokeStyle = css("--mark-line");
@@ -629,7 +654,7 @@
 
   function pointTo(i) {
     map.current = i;
-    draw();
+    draw(true);
     tip.hidden = i < 0;
     if (i < 0) return;
     const label = rows.label ? `, ${rows.labels[rows.label[i]]}` : "";
@@ -659,7 +684,7 @@
     canvas.addEventListener("pointermove", (event) => {
       if (map.lasso) {
         map.lasso.push(at(event));
-        draw();
+        draw(true);
       } else pointTo(nearest(at(event), REACH));
     });
     canvas.addEventListener("pointerdown", (event) => {
@@ -702,15 +727,16 @@
     });
     document.getElementById("map-svg").addEventListener("click", () => {
       const escape = (text) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+      const colors = palette();
       const points = every.map((i) => {
         const [x, y] = place(i);
-        return `<circle cx="${x.toFixed(1)}" cy="${y.toFixed(1)}" r="2" fill="${colorOf(i)}"><title>${escape(nameOf(i))}</title></circle>`;
+        return `<circle cx="${x.toFixed(1)}" cy="${y.toFixed(1)}" r="2" fill="${colors[colorCode(i)]}"><title>${escape(nameOf(i))}</title></circle>`;
       });
       const size = `width="${canvas.clientWidth}" height="${canvas.clientHeight}"`;
       download("map.svg", "image/svg+xml", `<svg xmlns="http://www.w3.org/2000/svg" ${size}>${points.join("")}</svg>`);
     });
-    dark.addEventListener("change", draw);
-    new ResizeObserver(draw).observe(canvas);
+    dark.addEventListener("change", () => draw());
+    new ResizeObserver(() => draw()).observe(canvas);
   }
 
   // --- features by relevance ---
