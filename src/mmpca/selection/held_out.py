@@ -27,9 +27,10 @@ from mmpca.topics.lda import ROW_PRIORS, SMOOTHINGS
 from mmpca.topics.thinning import held_out_rows
 
 Array = NDArray[np.float64]
+Halves = tuple[NDArray[np.intp], NDArray[np.intp]]  # features
 
 N_PARTS = 5  # of the rows; a fold holds out one of them
-SMALL, SMALL_FOLDS = 100_000, 2  # entries up to which there are several folds and starts by default
+SMALL = 100_000  # entries up to which all parts are held out in turn, and there are several starts
 MAX_PASSES, FEW_PASSES, TOL = 100, 50, 3e-4  # few on large data
 SHARE_TOL, SHARE_STEPS = 1e-3, 30
 LEAST_MASS = 1e-12  # of a topic in half of the features
@@ -51,21 +52,31 @@ class Fold(NamedTuple):
 
     fitted: Counts
     known: tuple[Counts, Counts]  # the held-out rows in each half of the features
-    halves: tuple[NDArray[np.intp], NDArray[np.intp]]  # features
+    halves: Halves
     is_present: NDArray[np.bool_]  # (V,)
 
 
 def make_folds(rows: Counts, n_folds: int, rng: np.random.Generator) -> list[Fold]:
     """Return up to five folds, each with a fifth of the rows held out."""
     parts = np.array_split(rng.permutation(rows.n_rows), N_PARTS)
-    order = rng.permutation(rows.n_features)
-    halves = (np.sort(order[::2]), np.sort(order[1::2]))
+    halves = random_halves(rows.n_features, rng)
     is_present, folds = rows.column_totals() > 0, []
     for part in parts[:n_folds]:
-        held_out = rows.take(np.sort(part)).to_csr()
-        known = (_as_counts(held_out[:, halves[0]]), _as_counts(held_out[:, halves[1]]))
+        known = in_halves(rows.take(np.sort(part)), halves)
         folds.append(Fold(rows.take(np.setdiff1d(np.arange(rows.n_rows), part)), known, halves, is_present))
     return folds
+
+
+def random_halves(n_features: int, rng: np.random.Generator) -> Halves:
+    """Divide features 0, ..., V - 1 at random; ascending in each half."""
+    order = rng.permutation(n_features)
+    return np.sort(order[::2]), np.sort(order[1::2])
+
+
+def in_halves(rows: Counts, halves: Halves) -> tuple[Counts, Counts]:
+    """Return the rows with the features of each half."""
+    X = rows.to_csr()
+    return _as_counts(X[:, halves[0]]), _as_counts(X[:, halves[1]])
 
 
 def _as_counts(X: sparse.csr_array) -> Counts:
