@@ -39,8 +39,8 @@ N_NEIGHBORS = 2  # numbers of clusters on each side of the chosen one whose spli
 AUTO_CLUSTERS, AUTO_TOPICS = range(2, 9), range(2, 6)  # of the criteria that need a grid
 AUTO_RESAMPLES = 5
 HELD_OUT_ENTRIES = 250_000  # nonzero entries of the rows that choose the number of topics
-MIXTURE_CELLS = 12_000  # rows times topics of the mixtures that choose the number of clusters
-LEAST_MIXTURE_ROWS = 500
+MIXTURE_CELLS = 30_000  # rows times topics of the mixtures that choose the number of clusters
+LEAST_MIXTURE_ROWS = 1500
 PILOT_STARTS = 4  # of the fit whose variance factors all cells share, if n_init="auto"
 PILOT_ROWS = 20  # for each cluster of the model that chooses a dispersion
 EXPLAIN = {
@@ -370,7 +370,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         """Return how well numbers of topics predict held-out features: the given ones, or as many as it takes."""
         tried: dict[int, held_out.HeldOut] = {}
         if n_topics is not None and len(n_topics) == 1:  # nothing to compare
-            return {n_topics[0]: held_out.HeldOut(np.zeros(1), 0, 1.0, 1.0, 1.0)}
+            return {n_topics[0]: held_out.HeldOut(np.zeros(1), 0, 1.0, 1.0, 1.0, np.zeros(1, dtype=int))}
         rng = np.random.default_rng([options.seed, 0])
         some = select(rows, sample_rows(np.diff(rows.indptr), HELD_OUT_ENTRIES, rng))
         auto = held_out.N_PARTS if some.nnz <= held_out.SMALL else 1

@@ -45,6 +45,7 @@ class HeldOut(NamedTuple):
     row_prior: float
     smoothing: float
     share_prior: float
+    fold: NDArray[np.int64]  # of each held-out row
 
 
 class Fold(NamedTuple):
@@ -135,7 +136,7 @@ def hold_out(
         The result does not depend on them.
     """
     n_starts = 2 if folds[0].fitted.nnz <= SMALL else 1
-    row_prior, smoothing, share_prior = (1.0, 3 * SMOOTHING, 1.0) if before is None else before[2:]
+    row_prior, smoothing, share_prior = (1.0, 3 * SMOOTHING, 1.0) if before is None else before[2:5]
     by_row: list[Array] = []
     for number, fold in enumerate(folds):
         problem = Problem(fold.fitted, fold.is_present, row_prior, smoothing)
@@ -159,7 +160,8 @@ def hold_out(
             share_prior = max(by_prior, key=lambda prior: float(by_prior[prior].sum()))
         by_row.append(cross_fitted(by_prior))
     n_counts = sum(int(half.data.sum(dtype=np.int64)) for fold in folds for half in fold.known)
-    return HeldOut(np.concatenate(by_row), n_counts, row_prior, smoothing, share_prior)
+    numbers = np.repeat(np.arange(len(folds)), [len(rows) for rows in by_row])
+    return HeldOut(np.concatenate(by_row), n_counts, row_prior, smoothing, share_prior, numbers)
 
 
 def _climb(
@@ -212,15 +214,22 @@ def numbers_to_try(tried: Mapping[int, HeldOut], largest: int) -> Iterator[int]:
 def losses(tried: Mapping[int, HeldOut]) -> dict[int, tuple[float, float]]:
     r"""Return the loss of each number of topics against the best one, with its standard error, in nats.
 
-    If row i loses :math:`d_i`, the loss is :math:`\sum_i d_i` and its error :math:`\sqrt{R\,\mathrm{var}(d)}`: rows
-    are independent, and the same counts were held out for every number of topics.
+    If row i loses :math:`d_i`, the loss is :math:`\sum_i d_i`. If rows were independent, its error would be
+    :math:`\sqrt{R\,\mathrm{var}(d)}`; but the rows of a fold share topics, which may be unlucky. With the losses
+    :math:`D_f` of F folds, the error is therefore at least :math:`\sqrt{F\,\mathrm{var}(D)}`.
     """
     best = max(tried.values(), key=lambda one: float(one.by_row.sum())).by_row
     found = {}
     for k, one in tried.items():
         loss = best - one.by_row
-        found[k] = (float(loss.sum()), float(np.sqrt(len(loss)) * np.std(loss, ddof=min(1, len(loss) - 1))))
+        errors = [_error_of_sum(part) for part in (loss, np.bincount(one.fold, loss))]
+        found[k] = (float(loss.sum()), max(errors))
     return found
+
+
+def _error_of_sum(values: Array) -> float:
+    """Return the standard error of the sum of independent values; 0 for a single one."""
+    return float(np.sqrt(len(values)) * np.std(values, ddof=min(1, len(values) - 1)))
 
 
 def simplest(tried: Mapping[int, HeldOut]) -> int:
