@@ -39,7 +39,7 @@ N_NEIGHBORS = 2  # numbers of clusters on each side of the chosen one whose spli
 AUTO_CLUSTERS, AUTO_TOPICS = range(2, 9), range(2, 6)  # of the criteria that need a grid
 AUTO_RESAMPLES = 5
 HELD_OUT_ENTRIES = 250_000  # nonzero entries of the rows that choose the number of topics
-MIXTURE_CELLS = 30_000  # rows times topics of the mixtures that choose the number of clusters
+MIXTURE_CELLS = 12_000  # rows times topics of the mixtures that choose the number of clusters
 LEAST_MIXTURE_ROWS = 1500
 PILOT_STARTS = 4  # of the fit whose variance factors all cells share, if n_init="auto"
 PILOT_ROWS = 20  # for each cluster of the model that chooses a dispersion

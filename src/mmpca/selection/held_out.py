@@ -222,8 +222,8 @@ def losses(tried: Mapping[int, HeldOut]) -> dict[int, tuple[float, float]]:
     found = {}
     for k, one in tried.items():
         loss = best - one.by_row
-        errors = [_error_of_sum(part) for part in (loss, np.bincount(one.fold, loss))]
-        found[k] = (float(loss.sum()), max(errors))
+        by_fold: Array = np.bincount(one.fold, loss)
+        found[k] = (float(loss.sum()), max(_error_of_sum(loss), _error_of_sum(by_fold)))
     return found
 
 
