@@ -3,8 +3,9 @@
 The first study is the paper's table: its design, balanced or not, with and without noise. The second varies the truth,
 the number of features, the length of the rows and the topics. Each data set is searched without numbers by the default
 criterion, and on a grid from whose cells the other criteria choose. The third study has rows that differ within their
-clusters by more than multinomial noise, a homogeneous cluster and clusters of very unequal size; it is searched without
-numbers. Finished searches are stored, so a second run continues where the first stopped.
+clusters by more than multinomial noise, a homogeneous cluster and clusters of very unequal size; the fourth has few
+samples of abundances with bursts. Both are searched without numbers. Finished searches are stored, so a second run
+continues where the first stopped.
 """
 
 from __future__ import annotations
@@ -42,6 +43,12 @@ REQUIRED = {(1.0, 0.0, "icl"): 0.95, (0.85, 0.0, "icl"): 0.9} | {
 # (shape).
 DEPARTURES = (("shares", 100.0), ("shares", 20.0), ("shares", 5.0), ("polya", 100.0), ("polya", 30.0), ("negbin", 0.5))
 LEAST_RIGHT = 10 / 12
+# Samples, clusters, features, and the kind and strength of bursts.
+ABUNDANCES = (
+    (60, 3, 120, "negbin", 1.0), (60, 3, 300, "negbin", 0.5), (60, 3, 120, "polya", 60.0),
+    (60, 3, 120, "lognormal", 0.8), (120, 4, 120, "negbin", 1.0), (200, 5, 200, "polya", 60.0),
+    (400, 5, 200, "negbin", 1.0), (60, 1, 120, "negbin", 1.0), (150, 1, 120, "polya", 60.0),
+)  # fmt: skip
 
 
 class Paper(NamedTuple):
@@ -123,6 +130,45 @@ class Departure(NamedTuple):
         if self.kind == "negbin":
             return sparse.csr_array(rng.negative_binomial(self.value, self.value / (self.value + length * profiles)))
         return sparse.csr_array(rng.multinomial(length, profiles))
+
+    def run(self) -> Numbers:
+        """Return the choice of the default criterion."""
+        return default_choice(self.draw(), self.seed)
+
+
+class Abundance(NamedTuple):
+    """Samples of about 2,000 counts with bursts, in clusters of one size that differ in two fifths of the features."""
+
+    n_samples: int
+    n_clusters: int
+    n_features: int
+    kind: str  # "negbin" (value: 1 / shape), "polya" (concentration) or "lognormal" (standard deviation)
+    value: float
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """The name of its file in the store."""
+        return f"abundance-{self.n_samples}-{self.n_clusters}-{self.n_features}-{self.kind}-{self.value:g}-s{self.seed}"
+
+    def draw(self) -> sparse.csr_array:
+        """Return the rows."""
+        n, q, v = self[:3]
+        rng = np.random.default_rng([self.seed, n, q, v])
+        base = np.exp(rng.normal(0, 1.5, v))
+        base /= base.sum()
+        profiles = np.array([base * np.exp(rng.normal(0, 1, v) * (rng.random(v) < 0.4)) for _ in range(q)])
+        profiles = (profiles / profiles.sum(axis=1, keepdims=True))[np.arange(n) % q]
+        totals = 2000 * np.exp(rng.normal(0, 0.4, n))
+        means = totals[:, None] * profiles
+        if self.kind == "negbin":
+            return sparse.csr_array(rng.negative_binomial(1 / self.value, 1 / (1 + self.value * means)))
+        if self.kind == "lognormal":
+            return sparse.csr_array(
+                rng.poisson(means * np.exp(rng.normal(0, self.value, means.shape) - self.value**2 / 2))
+            )
+        drawn = [rng.multinomial(int(t), rng.dirichlet(self.value * p)) for t, p in zip(totals, profiles, strict=True)]
+        return sparse.csr_array(np.array(drawn))
 
     def run(self) -> Numbers:
         """Return the choice of the default criterion."""
@@ -215,6 +261,18 @@ def departure_table(results: dict[Departure, Numbers]) -> tuple[Table, bool]:
     return table, holds
 
 
+def abundance_table(results: dict[Abundance, Numbers]) -> tuple[Table, bool]:
+    """Return the fourth study, and whether nine of ten numbers of clusters are right."""
+    table = Table("samples", "clusters", "features", "bursts", "clusters chosen", "right", title="few samples, bursts")
+    right = {task: results[task]["shares_q"] == task.n_clusters for task in results}
+    for cell in dict.fromkeys(task[:5] for task in results):
+        own = [task for task in results if task[:5] == cell]
+        chosen = ", ".join(f"{results[task]['shares_q']:g}" for task in own)
+        n_right = f"{sum(right[task] for task in own)} of {len(own)}"
+        table.add_row(*map(str, cell[:3]), f"{cell[3]} {cell[4]:g}", chosen, n_right)
+    return table, sum(right.values()) >= 0.9 * len(right)
+
+
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse the command line, or other arguments."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -224,6 +282,9 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--departure-seeds", type=int, default=2, help="data sets for each departure from the model (default: 2)"
+    )
+    parser.add_argument(
+        "--abundance-seeds", type=int, default=4, help="data sets for each kind of abundances (default: 4)"
     )
     parser.add_argument("--jobs", type=int, default=2, help="number of processes (default: 2)")
     parser.add_argument("--results", type=Path, default=RESULTS / "selection", help="folder of finished results")
@@ -239,8 +300,10 @@ def main() -> int:
     others = [Other(*cell[0], *cell[1:], seed) for cell in cells for seed in range(options.other_seeds)]
     kinds = (*DEPARTURES, ("one", 0.0), ("unequal", 0.0))
     departures = [Departure(*kind, seed) for kind in kinds for seed in range(options.departure_seeds)]
+    abundances = [Abundance(*cell, seed) for cell in ABUNDANCES for seed in range(options.abundance_seeds)]
     holds = True
-    for tasks, table_of in ((departures, departure_table), (paper, paper_table), (others, other_table)):
+    tables = ((departures, departure_table), (abundances, abundance_table), (paper, paper_table), (others, other_table))
+    for tasks, table_of in tables:
         if tasks:
             table, is_met = table_of(run_all(tasks, store, n_jobs=options.jobs, console=console))
             console.print(table)

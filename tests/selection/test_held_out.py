@@ -13,8 +13,9 @@ def folds(data):
     return held_out.make_folds(as_counts(data.X), 5, np.random.default_rng(0))
 
 
-def result(*by_row):
-    return HeldOut(np.array(by_row, dtype=float), 10, 1.0, 0.05, 1.0)
+def result(*by_row, fold=None):
+    fold = np.zeros(len(by_row), dtype=int) if fold is None else np.array(fold)
+    return HeldOut(np.array(by_row, dtype=float), 10, 1.0, 0.05, 1.0, fold)
 
 
 def test_every_row_and_feature_is_held_out_once(data, folds):
@@ -50,6 +51,14 @@ def test_the_smallest_number_within_one_standard_error_is_chosen():
     assert held_out.losses(tried)[3] == (0.0, 0.0)
     assert held_out.losses(tried)[2][0] == 2.0
     assert held_out.simplest(tried) == 2
+
+
+def test_a_fold_with_unlucky_topics_is_no_evidence_for_more_topics():
+    rows = [0.0, 0.1, -5.0, -5.1, 0.0, 0.1]
+    for fold, chosen in (([0] * 6, 3), ([0, 0, 1, 1, 2, 2], 2)):
+        tried = {2: result(*rows, fold=fold), 3: result(*np.zeros(6), fold=fold)}
+        assert held_out.losses(tried)[2][0] == pytest.approx(9.9)
+        assert held_out.simplest(tried) == chosen
 
 
 def test_numbers_start_at_one_and_end_when_larger_ones_are_not_clearly_better():

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
+from mmpca.counts import as_counts
 from mmpca.selection import kernels, mixture
 
 
@@ -99,3 +100,59 @@ def test_true_clusters_are_found_again_and_arbitrary_ones_are_not():
     assert (mixture.found_again(counts, labels.astype(np.int32), np.random.default_rng(0)) > 0.8).all()
     random = np.random.default_rng(1).permutation(labels).astype(np.int32)
     assert (mixture.found_again(counts, random, np.random.default_rng(0)) < mixture.FOUND).all()
+
+
+# --- noise of topic shares --------------------------------------------------------------------------------------
+
+
+def bursty(n_rows=200, seed=0):
+    """Draw negative binomial counts in three clusters, one for each topic; return them and the topics."""
+    rng = np.random.default_rng(seed)
+    topics = rng.dirichlet(np.full(100, 0.5), 3)
+    shares = (0.2 + 0.4 * np.eye(3))[np.arange(n_rows) % 3]
+    return as_counts(rng.negative_binomial(0.5, 0.5 / (0.5 + 2000 * shares @ topics))), topics
+
+
+def test_rows_without_bursts_and_overlap_have_no_additional_noise():
+    rng = np.random.default_rng(0)
+    beta = np.repeat(np.eye(4), 25, axis=1) / 25
+    rows = as_counts(rng.multinomial(200, rng.dirichlet(np.ones(4), 300) @ beta))
+    assert mixture.noise_factor(rows, beta, rng) == pytest.approx(1.0, abs=0.1)
+
+
+def test_topics_that_overlap_add_noise():
+    rng = np.random.default_rng(0)
+    beta = 0.3 * np.repeat(np.eye(4), 25, axis=1) / 25 + 0.7 / 100
+    rows = as_counts(rng.multinomial(1000, rng.dirichlet(np.ones(4), 300) @ beta))
+    assert mixture.noise_factor(rows, beta, rng) > 3.0
+
+
+def test_the_noise_factor_is_that_of_shares_around_their_truth():
+    rng = np.random.default_rng(0)
+    beta, theta = np.repeat(np.eye(3), 60, axis=1) / 60, np.array([0.2, 0.3, 0.5])
+    rows = as_counts(np.array([rng.multinomial(3000, rng.dirichlet(100 * theta @ beta)) for _ in range(400)]))
+    shares = mixture.topic_counts(rows, beta) / 3000
+    actual = ((shares - theta) ** 2).sum(axis=1).mean() / ((1 - theta @ theta) / 3000)
+    assert mixture.noise_factor(rows, beta, rng) == pytest.approx(actual, rel=0.15)
+
+
+def test_the_right_number_is_found_among_bursts_only_if_their_noise_is_known():
+    rows, topics = bursty()
+    factor = mixture.noise_factor(rows, topics, np.random.default_rng(0))
+    best = {}
+    for name, value in (("counts", 1.0), ("scaled", factor)):
+        path = mixture.mixture_path(mixture.topic_counts(rows, topics, value), np.random.default_rng(0))
+        best[name] = max(path, key=lambda q: path[q].bic)
+    assert best["scaled"] == 3 != best["counts"]
+
+
+def test_topic_counts_add_up_to_the_scaled_totals():
+    rows, topics = bursty(20)
+    np.testing.assert_allclose(mixture.topic_counts(rows, topics, 7.0).sum(axis=1), rows.row_totals() / 7.0)
+
+
+@pytest.mark.parametrize("X", [[[5, 0, 0]], [[1, 0, 0], [0, 1, 0]], [[4, 0, 3], [0, 2, 2]]])
+def test_awkward_rows_have_a_noise_factor(X):
+    beta = np.array([[0.6, 0.4, 0.0], [0.0, 0.3, 0.7]])
+    assert 1.0 <= mixture.noise_factor(as_counts(X), beta, np.random.default_rng(0)) < np.inf
+    assert mixture.noise_factor(as_counts(X), np.full((1, 3), 1 / 3), np.random.default_rng(0)) == 1.0

@@ -34,13 +34,13 @@ Array = NDArray[np.float64]
 
 AUTO_FOLDS = 5
 RESAMPLED_SHARE = 0.8  # share of the rows in a resample, drawn without replacement
-SCHEMA = 6  # of a store's parts
+SCHEMA = 7  # of a store's parts
 N_NEIGHBORS = 2  # numbers of clusters on each side of the chosen one whose splits are kept
 AUTO_CLUSTERS, AUTO_TOPICS = range(2, 9), range(2, 6)  # of the criteria that need a grid
 AUTO_RESAMPLES = 5
 HELD_OUT_ENTRIES = 250_000  # nonzero entries of the rows that choose the number of topics
 MIXTURE_CELLS = 12_000  # rows times topics of the mixtures that choose the number of clusters
-LEAST_MIXTURE_ROWS = 500
+LEAST_MIXTURE_ROWS = 1500
 PILOT_STARTS = 4  # of the fit whose variance factors all cells share, if n_init="auto"
 PILOT_ROWS = 20  # for each cluster of the model that chooses a dispersion
 EXPLAIN = {
@@ -97,7 +97,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         As in :class:`~mmpca.MMPCA`.
     n_folds : int or "auto", default="auto"
         Number of folds that compare numbers of topics. For "shares", each holds out a fifth of the rows, and "auto"
-        means 2, or 1 for large data; at most 5. For "predictive", every count is predicted from the other folds, and
+        means 5, or 1 for large data; at most 5. For "predictive", every count is predicted from the other folds, and
         "auto" means 5. For "icl", "auto" means 0: no counts are predicted.
     n_resamples : int or "auto", default="auto"
         Number of random samples of 80% of the rows. With "shares", the mixture is fitted to each of them, and only
@@ -317,7 +317,8 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         n_rows = min(rows.n_rows, max(LEAST_MIXTURE_ROWS, MIXTURE_CELLS // k))
         at = np.arange(n_rows) if n_rows == rows.n_rows else np.sort(rng.permutation(rows.n_rows)[:n_rows])
         some = rows if n_rows == rows.n_rows else rows.take(at)
-        topic_counts = mixture.topic_counts(some, topics.beta)
+        factor = mixture.noise_factor(some, topics.beta, np.random.default_rng([options.seed, k, 3]))
+        topic_counts = mixture.topic_counts(some, topics.beta, factor)
         monitor.begin("clusters", "comparing numbers of clusters", 0 if n_clusters is None else len(n_clusters))
         path = mixture.mixture_path(topic_counts, rng, n_clusters, monitor)
         numbers, score = np.array(list(path)), np.array([one.bic for one in path.values()])
@@ -369,10 +370,10 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         """Return how well numbers of topics predict held-out features: the given ones, or as many as it takes."""
         tried: dict[int, held_out.HeldOut] = {}
         if n_topics is not None and len(n_topics) == 1:  # nothing to compare
-            return {n_topics[0]: held_out.HeldOut(np.zeros(1), 0, 1.0, 1.0, 1.0)}
+            return {n_topics[0]: held_out.HeldOut(np.zeros(1), 0, 1.0, 1.0, 1.0, np.zeros(1, dtype=int))}
         rng = np.random.default_rng([options.seed, 0])
         some = select(rows, sample_rows(np.diff(rows.indptr), HELD_OUT_ENTRIES, rng))
-        auto = held_out.SMALL_FOLDS if some.nnz <= held_out.SMALL else 1
+        auto = held_out.N_PARTS if some.nnz <= held_out.SMALL else 1
         n_folds = auto if isinstance(self.n_folds, str) else min(int(self.n_folds), held_out.N_PARTS)
         folds = held_out.make_folds(some, n_folds, rng)
         monitor.begin("topics", "comparing numbers of topics", 0 if n_topics is None else len(n_topics))

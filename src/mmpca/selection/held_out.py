@@ -27,9 +27,10 @@ from mmpca.topics.lda import ROW_PRIORS, SMOOTHINGS
 from mmpca.topics.thinning import held_out_rows
 
 Array = NDArray[np.float64]
+Halves = tuple[NDArray[np.intp], NDArray[np.intp]]  # features
 
 N_PARTS = 5  # of the rows; a fold holds out one of them
-SMALL, SMALL_FOLDS = 100_000, 2  # entries up to which there are several folds and starts by default
+SMALL = 100_000  # entries up to which all parts are held out in turn, and there are several starts
 MAX_PASSES, FEW_PASSES, TOL = 100, 50, 3e-4  # few on large data
 SHARE_TOL, SHARE_STEPS = 1e-3, 30
 LEAST_MASS = 1e-12  # of a topic in half of the features
@@ -44,6 +45,7 @@ class HeldOut(NamedTuple):
     row_prior: float
     smoothing: float
     share_prior: float
+    fold: NDArray[np.int64]  # of each held-out row
 
 
 class Fold(NamedTuple):
@@ -51,21 +53,31 @@ class Fold(NamedTuple):
 
     fitted: Counts
     known: tuple[Counts, Counts]  # the held-out rows in each half of the features
-    halves: tuple[NDArray[np.intp], NDArray[np.intp]]  # features
+    halves: Halves
     is_present: NDArray[np.bool_]  # (V,)
 
 
 def make_folds(rows: Counts, n_folds: int, rng: np.random.Generator) -> list[Fold]:
     """Return up to five folds, each with a fifth of the rows held out."""
     parts = np.array_split(rng.permutation(rows.n_rows), N_PARTS)
-    order = rng.permutation(rows.n_features)
-    halves = (np.sort(order[::2]), np.sort(order[1::2]))
+    halves = random_halves(rows.n_features, rng)
     is_present, folds = rows.column_totals() > 0, []
     for part in parts[:n_folds]:
-        held_out = rows.take(np.sort(part)).to_csr()
-        known = (_as_counts(held_out[:, halves[0]]), _as_counts(held_out[:, halves[1]]))
+        known = in_halves(rows.take(np.sort(part)), halves)
         folds.append(Fold(rows.take(np.setdiff1d(np.arange(rows.n_rows), part)), known, halves, is_present))
     return folds
+
+
+def random_halves(n_features: int, rng: np.random.Generator) -> Halves:
+    """Divide features 0, ..., V - 1 at random; ascending in each half."""
+    order = rng.permutation(n_features)
+    return np.sort(order[::2]), np.sort(order[1::2])
+
+
+def in_halves(rows: Counts, halves: Halves) -> tuple[Counts, Counts]:
+    """Return the rows with the features of each half."""
+    X = rows.to_csr()
+    return _as_counts(X[:, halves[0]]), _as_counts(X[:, halves[1]])
 
 
 def _as_counts(X: sparse.csr_array) -> Counts:
@@ -124,7 +136,7 @@ def hold_out(
         The result does not depend on them.
     """
     n_starts = 2 if folds[0].fitted.nnz <= SMALL else 1
-    row_prior, smoothing, share_prior = (1.0, 3 * SMOOTHING, 1.0) if before is None else before[2:]
+    row_prior, smoothing, share_prior = (1.0, 3 * SMOOTHING, 1.0) if before is None else before[2:5]
     by_row: list[Array] = []
     for number, fold in enumerate(folds):
         problem = Problem(fold.fitted, fold.is_present, row_prior, smoothing)
@@ -148,7 +160,8 @@ def hold_out(
             share_prior = max(by_prior, key=lambda prior: float(by_prior[prior].sum()))
         by_row.append(cross_fitted(by_prior))
     n_counts = sum(int(half.data.sum(dtype=np.int64)) for fold in folds for half in fold.known)
-    return HeldOut(np.concatenate(by_row), n_counts, row_prior, smoothing, share_prior)
+    numbers = np.repeat(np.arange(len(folds)), [len(rows) for rows in by_row])
+    return HeldOut(np.concatenate(by_row), n_counts, row_prior, smoothing, share_prior, numbers)
 
 
 def _climb(
@@ -201,15 +214,22 @@ def numbers_to_try(tried: Mapping[int, HeldOut], largest: int) -> Iterator[int]:
 def losses(tried: Mapping[int, HeldOut]) -> dict[int, tuple[float, float]]:
     r"""Return the loss of each number of topics against the best one, with its standard error, in nats.
 
-    If row i loses :math:`d_i`, the loss is :math:`\sum_i d_i` and its error :math:`\sqrt{R\,\mathrm{var}(d)}`: rows
-    are independent, and the same counts were held out for every number of topics.
+    If row i loses :math:`d_i`, the loss is :math:`\sum_i d_i`. If rows were independent, its error would be
+    :math:`\sqrt{R\,\mathrm{var}(d)}`; but the rows of a fold share topics, which may be unlucky. With the losses
+    :math:`D_f` of F folds, the error is therefore at least :math:`\sqrt{F\,\mathrm{var}(D)}`.
     """
     best = max(tried.values(), key=lambda one: float(one.by_row.sum())).by_row
     found = {}
     for k, one in tried.items():
         loss = best - one.by_row
-        found[k] = (float(loss.sum()), float(np.sqrt(len(loss)) * np.std(loss, ddof=min(1, len(loss) - 1))))
+        by_fold: Array = np.bincount(one.fold, loss)
+        found[k] = (float(loss.sum()), max(_error_of_sum(loss), _error_of_sum(by_fold)))
     return found
+
+
+def _error_of_sum(values: Array) -> float:
+    """Return the standard error of the sum of independent values; 0 for a single one."""
+    return float(np.sqrt(len(values)) * np.std(values, ddof=min(1, len(values) - 1)))
 
 
 def simplest(tried: Mapping[int, HeldOut]) -> int:

@@ -9,6 +9,12 @@ Given K topics, row i has expected topic counts :math:`s_i`, (K,). The rows of a
 EM fits the mixture in K dimensions, which takes little time beside learning the topics. Numbers of clusters are
 compared by BIC: the log-likelihood minus half of log N for each of the Q K + Q - 1 parameters.
 
+The density takes :math:`s_i` for :math:`L_i` counts whose topics were seen. They were not: where features come in
+bursts or topics overlap, the shares of a row are known far less exactly, and estimates end at zero by chance. A density
+that takes such zeros for exact has a cluster for each pattern of them. Row i therefore enters with
+:math:`L_i / \phi` counts, as many as would determine its shares equally well. `noise_factor` estimates :math:`\phi`
+from two halves of the features.
+
 A Dirichlet distribution with all parameters below one has a mode in every corner: one component would be several
 clusters, and a single one could describe any collection of texts. Every cluster therefore has a parameter of at least
 one.
@@ -27,11 +33,13 @@ from mmpca.counts import Counts
 from mmpca.model.starts import kmeans_labels
 from mmpca.monitor import Monitor
 from mmpca.selection import kernels
+from mmpca.selection.held_out import LEAST_MASS, in_halves, random_halves
 from mmpca.topics import topic_shares
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
+N_HALVINGS = 2  # of the features, to estimate the noise of topic shares
 LEAST_ALPHA = 1e-4
 LEAST_MODE = 1.0  # of the largest parameter of a cluster
 MOST_LENGTHS = 20.0  # largest concentration, in median lengths of the rows: beyond, rows look multinomial
@@ -71,11 +79,49 @@ class ShareMixture(NamedTuple):
         return self.log_likelihood - 0.5 * (n_clusters * n_topics + n_clusters - 1) * float(np.log(len(self.joint)))
 
 
-def topic_counts(rows: Counts, beta: Array) -> Array:
-    """Return the expected topic counts of each row, (N, K), under a prior that weighs as much as a single count."""
-    shares = topic_shares(rows, beta, prior=1.0 / len(beta))
-    counts: Array = shares * rows.row_totals()[:, None]
+def topic_counts(rows: Counts, beta: Array, factor: float = 1.0) -> Array:
+    """Return the expected topic counts of each row, (N, K), under a prior that weighs as much as a single count.
+
+    With a :func:`noise_factor`, `factor` counts of the row are one here.
+    """
+    shares = topic_shares(rows, beta, prior=factor / len(beta))
+    counts: Array = shares * (rows.row_totals() / factor)[:, None]
     return counts
+
+
+def noise_factor(rows: Counts, beta: Array, rng: np.random.Generator) -> float:
+    r"""Return the variance of the rows' estimated topic shares, as a multiple of that of :math:`L_i` draws of topics.
+
+    Two random halves of the features give two estimates a and b of the shares of a row, with independent errors of
+    twice the variance that all features give. Hence :math:`|a - b|^2 / 4` estimates the variance, whatever the cluster
+    of the row, and :math:`(1 - a'b) / L` the variance of L draws. The factor is the ratio of their sums, at least 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mmpca.counts import as_counts
+    >>> rng = np.random.default_rng(0)
+    >>> beta = np.repeat(np.eye(2), 50, axis=1) / 50
+    >>> X = rng.multinomial(100, np.array([0.3, 0.7]) @ beta, size=500)
+    >>> [round(noise_factor(as_counts(times * X), beta, rng)) for times in (1, 4)]
+    [1, 4]
+    """
+    lengths, observed, expected = rows.row_totals(), 0.0, 0.0
+    for _ in range(N_HALVINGS if len(beta) > 1 else 0):
+        halves = random_halves(rows.n_features, rng)
+        known = in_halves(rows, halves)
+        is_seen = (known[0].row_totals() > 0) & (known[1].row_totals() > 0)
+        a, b = (_shares_from_half(part, beta[:, half])[is_seen] for part, half in zip(known, halves, strict=True))
+        observed += 0.25 * float(((a - b) ** 2).sum())
+        expected += float(((1.0 - (a * b).sum(axis=1)) / lengths[is_seen]).sum())
+    return max(1.0, observed / expected) if expected > 0 else 1.0
+
+
+def _shares_from_half(rows: Counts, beta: Array) -> Array:
+    """Return the topic shares of rows with some of the features, as shares of all features; beta: (K, V / 2)."""
+    masses = np.maximum(beta.sum(axis=1), LEAST_MASS)  # (K,)
+    shares: Array = topic_shares(rows, beta / masses[:, None], prior=1.0 / len(beta)) / masses
+    return shares / shares.sum(axis=1, keepdims=True)
 
 
 # --- EM ---------------------------------------------------------------------------------------------------------
