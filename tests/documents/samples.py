@@ -23,13 +23,13 @@ def write_samples(folder):
     (folder / "reports").mkdir()
     for i, text in enumerate(texts):
         (folder / "reports" / f"{i}.txt").write_bytes(text.encode("utf-8" if i % 2 else "cp1252"))
-    # OTUs in rows with a taxonomy; metadata in another order.
+    # OTUs in rows with a taxonomy; names of samples that are numbers; metadata in another order.
     profiles = rng.dirichlet(np.full(8, 0.5), 2)
     X = np.array([rng.multinomial(200, profiles[i % 2]) for i in range(40)]) + 1
-    lines = ["\t".join(["#OTU ID", *(f"S{i}" for i in range(40)), "taxonomy"])]
+    lines = ["\t".join(["#OTU ID", *(str(100 + i) for i in range(40)), "taxonomy"])]
     lines += ["\t".join([f"OTU{v}", *map(str, X[:, v]), f"k__Bacteria; g__Genus{v}"]) for v in range(8)]
     (folder / "otu.tsv").write_text("# Constructed from biom file\n" + "\n".join(lines) + "\n")
-    records = [f"S{i},{'dry' if i % 2 else 'wet'},{20 + i}" for i in rng.permutation(40)]
+    records = [f"{100 + i},{'dry' if i % 2 else 'wet'},{20 + i}" for i in rng.permutation(40)]
     (folder / "metadata.csv").write_text("\n".join(["sample,habitat,depth", *records]) + "\n")
     _write_cells(folder / "cells.h5ad", X)
     words = sorted({word for words in SUBJECTS for word in words.split()})

@@ -421,6 +421,32 @@ def test_a_header_of_numbers_is_a_header_rather_than_a_row(tmp_path, index, deli
     assert len(table.notes) == 1
 
 
+@pytest.mark.parametrize("text", ["plot,12,3,40\n1,1,2,3\n2,4,5,6\n", "sample,12,3,40\na,1,2,3\nb,4,5,6\n"])
+def test_any_numbers_after_the_title_of_the_names_are_titles(tmp_path, text):
+    (tmp_path / "X.csv").write_text(text)
+    table = read_counts(tmp_path / "X.csv")
+    assert table.X.toarray().tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert table.feature_names.tolist() == ["12", "3", "40"]
+    assert len(table.notes) == 1
+
+
+def test_a_header_as_r_writes_it_may_hold_numbers(tmp_path):
+    (tmp_path / "X.tsv").write_text('"1"\t"2"\n"7"\t1\t2\n"8"\t4\t5\n')
+    table = read_counts(tmp_path / "X.tsv")
+    assert (table.row_names.tolist(), table.feature_names.tolist()) == (["7", "8"], ["1", "2"])
+    assert table.X.toarray().tolist() == [[1, 2], [4, 5]]
+
+
+@pytest.mark.parametrize("lines", ["ID\tTaxon\ts1\ts2\no1\tg__A\t1\t2\no2\tg__B\t3\t4\n",
+                                   "ID\ts1\ts2\tTaxon\no1\t1\t2\tg__A\no2\t3\t4\tg__B\n"])  # fmt: skip
+def test_a_taxonomy_is_an_annotation_in_the_second_and_in_the_last_column(tmp_path, lines):
+    (tmp_path / "X.tsv").write_text(f"Feature {lines}")
+    table = read_counts(tmp_path / "X.tsv")
+    assert table.X.toarray().tolist() == [[1, 3], [2, 4]]
+    assert table.row_names.tolist() == ["s1", "s2"]
+    assert table.feature_annotations["taxonomy"].tolist() == ["g__A", "g__B"]
+
+
 def test_the_index_that_pandas_wrote_and_read_again_names_the_rows_with_a_note(tmp_path):
     pd.DataFrame(COUNTS, columns=["a", "b", "c"]).to_csv(tmp_path / "X.csv")
     pd.read_csv(tmp_path / "X.csv").to_csv(tmp_path / "X.csv", index=False)

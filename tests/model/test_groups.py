@@ -100,3 +100,21 @@ def test_polars_tables_have_the_same_columns(model, data):
 def test_values_that_do_not_fit_are_an_error(model, values, options):
     with pytest.raises(ValueError, match=r"values|bins|level"):
         model.clusters_over(values, **options)
+
+
+@pytest.mark.parametrize("texts", [["03.04.2024", "05.06.2024"], ["03/04/2024", "25/06/2024"], ["3-4-24", "25-6-24"]])
+def test_european_dates_have_the_day_first(texts):
+    for values in (parsed(texts), texts):
+        assert group_values(values, "M").names == ["2024-04", "2024-06"]
+
+
+def test_american_dates_have_the_month_first():
+    assert group_values(parsed(["03/04/2024", "06/25/2024"]), "M").names == ["2024-03", "2024-06"]
+
+
+@pytest.mark.parametrize("texts", [["03/04/2024", "05/06/2024"], ["25/04/2024", "06/25/2024"]])
+def test_dates_that_can_be_read_in_two_ways_are_an_error(texts):
+    with pytest.raises(ValueError, match="2024"):
+        parsed(texts)
+    with pytest.raises(ValueError, match="2024"):
+        group_values(texts, "M")

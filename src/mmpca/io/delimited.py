@@ -55,7 +55,7 @@ class Dialect(NamedTuple):
     n_skipped: int  # comment lines before the header
     first_row: list[str]  # below the header
     note: str = ""  # on a first line that may or may not be a header
-    has_taxonomy: bool = False  # whether the last column describes the rows, which are features
+    taxonomy_at: int | None = None  # the column that describes the rows, which are features: 1, or -1 for the last
 
     @property
     def first_line(self) -> int:
@@ -65,12 +65,19 @@ class Dialect(NamedTuple):
     @property
     def n_counts(self) -> int:
         """Number of columns that hold counts."""
-        return self.n_fields - self.has_names - self.has_taxonomy
+        return self.n_fields - self.has_names - (self.taxonomy_at is not None)
+
+    def counts_of(self, fields: list[str]) -> list[str]:
+        """Return the fields, or the titles, that belong to counts."""
+        first = self.has_names + (self.taxonomy_at == 1)
+        return fields[first : first + self.n_counts]
 
     @property
     def has_features_as_rows(self) -> bool:
         """Whether titles say that the rows are features."""
-        return self.has_taxonomy or (self.header is not None and self.header[0].strip().lower() in _FEATURE_TITLES)
+        return self.taxonomy_at is not None or (
+            self.header is not None and self.header[0].strip().lower() in _FEATURE_TITLES
+        )
 
 
 def detect_dialect(path: Path, *, as_triples: bool = False, encoding: str | None = None) -> Dialect:
@@ -79,7 +86,7 @@ def detect_dialect(path: Path, *, as_triples: bool = False, encoding: str | None
     delimiter = _detect_delimiter(path, lines, n_skipped)
     rows = [split_line(line, delimiter) for line in lines]
     is_numbered = _is_numbered(rows, as_triples)
-    header = rows[0] if is_numbered or _is_header(rows[0]) else None
+    header = rows[0] if is_numbered or _is_header(rows[0]) or _is_short_header(lines[0], rows) else None
     body = rows[1:] if header is not None else rows
     if not body:
         raise input_error(
@@ -99,7 +106,9 @@ def detect_dialect(path: Path, *, as_triples: bool = False, encoding: str | None
             line=n_skipped + 2,
         )
     has_names = has_name_column(header, body)
-    has_taxonomy = header is not None and has_names and _is_taxonomy(header[-1], body)
+    taxonomy_at = None
+    if header is not None and has_names:
+        taxonomy_at = next((at for at in (-1, 1) if n_fields > 2 and _is_taxonomy(header, body, at)), None)
     shown = ", ".join(rows[0][:4]) + (", ..." if len(rows[0]) > 4 else "")
     note = ""
     if is_numbered:
@@ -113,7 +122,7 @@ def detect_dialect(path: Path, *, as_triples: bool = False, encoding: str | None
         note = f"The first column, {header[0].strip()!r}, was read as the names of the rows."
     elif header is not None and n_fields == 3 and not has_names and _are_sorted(body):
         note = "Read as a table with three features. If its columns are row, feature and count, choose format triples."
-    return Dialect(delimiter, header, has_names, n_fields, n_skipped, body[0], note, has_taxonomy)
+    return Dialect(delimiter, header, has_names, n_fields, n_skipped, body[0], note, taxonomy_at)
 
 
 def find_triple_columns(header: Sequence[str]) -> tuple[int, int, int] | None:
@@ -194,9 +203,26 @@ def _is_header(fields: Sequence[str]) -> bool:
     return not fields[0].strip() or any(not is_number(field) and field.strip() for field in fields[1:])
 
 
+def _is_short_header(line: str, rows: Sequence[Sequence[str]]) -> bool:
+    """Return True for a first line as R writes it, with titles for all columns but that of the names."""
+    if {len(row) for row in rows[1:]} != {len(rows[0]) + 1}:
+        return False
+    return line.startswith('"') or not any(is_number(row[0]) for row in rows[1:])
+
+
 def _is_numbered(rows: Sequence[Sequence[str]], as_triples: bool) -> bool:
-    """Return True if the first line has the titles 0, 1, 2, ... that pandas gives to columns without names."""
+    """Return True if the first line has numbers as titles: 0, 1, 2, ..., as pandas writes, or any after a title.
+
+    A word is the title of the names if it is one of those used for that, or if the names below it are numbers.
+    """
     titles = [field.strip() for field in rows[0]]
+    names = [row[0].strip() for row in rows[1:]]
+    if not as_triples and names and len(titles) > 2 and not is_number(titles[0]):
+        is_title = _normalize(titles[0]) in _INDEX_WORDS | _FEATURE_WORDS or titles[0].lower() in _FEATURE_TITLES
+        is_title |= all(is_number(name) for name in names)
+        is_table = len(titles) > 3 or len(set(names)) == len(names)  # triples repeat the names of rows
+        if is_title and is_table and all(is_number(title) for title in titles[1:]):
+            return True
     if titles and not is_number(titles[0]) and not as_triples:
         titles = titles[1:]  # without the title of the names
     if len(rows) == 1 or len(titles) < 2 or titles != [str(number) for number in range(len(titles))]:
@@ -224,9 +250,9 @@ def _is_unnamed(title: str) -> bool:
     return title.strip().lower().startswith("unnamed: ")
 
 
-def _is_taxonomy(title: str, body: Sequence[Sequence[str]]) -> bool:
-    """Return True if the last column describes the rows, by its title and because it is not made of numbers."""
-    return title.strip().lower() in _TAXONOMY_TITLES and not any(is_number(row[-1]) for row in body)
+def _is_taxonomy(header: Sequence[str], body: Sequence[Sequence[str]], at: int) -> bool:
+    """Return True if a column describes the rows, by its title and because it is not made of numbers."""
+    return header[at].strip().lower() in _TAXONOMY_TITLES and not any(is_number(row[at]) for row in body)
 
 
 def has_name_column(header: Sequence[str] | None, body: Sequence[Sequence[str]]) -> bool:
@@ -311,11 +337,11 @@ def read_table(request: Request) -> CountTable:
         n_rows += len(counts)
         check_sizes(path, (n_rows, 1), builder.n_entries)
     X = builder.build((n_rows, dialect.n_counts))
-    header = None if dialect.header is None else dialect.header[dialect.has_names :][: dialect.n_counts]
+    header = None if dialect.header is None else dialect.counts_of(dialect.header)
     table = finish_table(request, X, names if dialect.has_names else None, header, transposed=transposed)
     if dialect.note:
         table.notes.insert(0, dialect.note)
-    return with_taxonomy(table, taxonomy, transposed) if dialect.has_taxonomy else table
+    return table if dialect.taxonomy_at is None else with_taxonomy(table, taxonomy, transposed)
 
 
 def _parse_block(
@@ -330,10 +356,11 @@ def _parse_block(
         pairs = [_split_name(line, dialect.delimiter) for line in lines]
         names += [name for name, _ in pairs]
         lines = [rest for _, rest in pairs]
-    if dialect.has_taxonomy:
-        pairs = [_split_last(line, dialect.delimiter) for line in lines]
-        taxonomy += [last for _, last in pairs]
-        lines = [rest for rest, _ in pairs]
+    if dialect.taxonomy_at is not None:
+        split = _split_name if dialect.taxonomy_at == 1 else _split_last
+        pairs = [split(line, dialect.delimiter) for line in lines]
+        taxonomy += [own for own, _ in pairs]
+        lines = [rest for _, rest in pairs]
     counts = None
     if all(lines):  # loadtxt skips lines without fields, which names alone leave
         try:
@@ -357,12 +384,12 @@ def _split_name(line: str, delimiter: str) -> tuple[str, str]:
 
 
 def _split_last(line: str, delimiter: str) -> tuple[str, str]:
-    """Return a line without its last field, and that field."""
+    """Return the last field of a line and the line without it."""
     if not line.endswith('"'):
         rest, _, last = line.rpartition(delimiter)
-        return rest, last
+        return last, rest
     last = split_line(line, delimiter)[-1]
-    return line[: -len(last) - last.count('"') - 2].removesuffix(delimiter), last
+    return last, line[: -len(last) - last.count('"') - 2].removesuffix(delimiter)
 
 
 def _find_error(path: Path, text: str, first_line: int, dialect: Dialect) -> Exception:
@@ -371,8 +398,8 @@ def _find_error(path: Path, text: str, first_line: int, dialect: Dialect) -> Exc
         path, lines_with_ends(text), dialect.delimiter, n_fields=dialect.n_fields, first_line=first_line
     )
     for line, fields in records:
-        counts = fields[dialect.has_names :][: dialect.n_counts]
-        for column, field in enumerate(counts, start=dialect.has_names):
+        first = dialect.has_names + (dialect.taxonomy_at == 1)
+        for column, field in enumerate(dialect.counts_of(fields), start=first):
             title = "" if dialect.header is None else f" ({dialect.header[column]})"
             parse_count(path, field, f"column {column + 1}{title}: ", line=line)
     return input_error(path, "the lines from here on cannot be read as a table of counts.", line=first_line)

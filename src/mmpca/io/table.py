@@ -262,7 +262,7 @@ def _orientation_notes(row_names: Names | None) -> list[str]:
 def with_taxonomy(table: CountTable, taxonomy: Sequence[str], transposed: bool) -> CountTable:
     """Return a table with the descriptions of its features; without them if the rows of the file are not features."""
     if not transposed:
-        return table._replace(notes=[*table.notes, "The last column describes the rows and is not read."])
+        return table._replace(notes=[*table.notes, "The column of the taxonomy describes the rows and is not read."])
     note = "The taxonomy is kept as an annotation of the features and is not counted."
     return table._replace(notes=[*table.notes, note], feature_annotations={"taxonomy": as_names(taxonomy)})
 

@@ -10,6 +10,7 @@ between 0 and 1. The words of a cluster in a group are more frequent there than 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,6 +31,8 @@ Array = NDArray[np.float64]
 MOST_PERIODS = 24  # if the period is chosen automatically
 N_BINS = 10  # of numbers with more distinct values than that
 LEAST_Z = 2.0  # of a feature that is more frequent in one group: most features do not change
+_DATE = r"(\d{1,2})([./-])(\d{1,2})\2(\d{2}|\d{4})(?:[ T].*)?"  # not year first
+LAST_MONTH = 12
 FREQUENCIES = ("D", "W", "M", "Q", "Y")  # from fine to coarse
 
 
@@ -83,6 +86,8 @@ def parsed(texts: Sequence[str]) -> Any:
     --------
     >>> parsed(["1", "", "2.5"]).tolist()
     [1.0, nan, 2.5]
+    >>> [str(date.date()) for date in parsed(["03.04.2024", "25.12.2024"])]
+    ['2024-04-03', '2024-12-25']
     """
     import pandas as pd
 
@@ -92,7 +97,31 @@ def parsed(texts: Sequence[str]) -> Any:
             return parse(series)
         except (ValueError, TypeError):
             continue
-    return series
+    is_date = series.isna() | series.str.fullmatch(_DATE)
+    return _dates(series, pd) if is_date.all() else series
+
+
+def _dates(series: Any, pd: Any) -> Any:
+    """Return values as dates; of dates such as 25/12/2024, those that can only be read in one way decide for all.
+
+    Raises
+    ------
+    ValueError
+        They can be read with the day or with the month first, or some of them only in one way and some in the other.
+    """
+    texts = [value for value in series if isinstance(value, str)]
+    found = [parts for text in texts if (parts := re.fullmatch(_DATE, text.strip())) is not None]
+    day_first = [parts for parts in found if parts[2] == "." or int(parts[1]) > LAST_MONTH]
+    month_first = [parts for parts in found if parts[2] != "." and int(parts[3]) > LAST_MONTH]
+    is_open = any(parts[1] != parts[3] for parts in found) and not (day_first or month_first)
+    if is_open or (day_first and month_first):
+        shown = repr((month_first or found)[0][0])
+        both = f" and {day_first[0][0]!r}" if day_first else ""
+        raise ValueError(
+            f"Dates such as {shown}{both} may have the day or the month first. Write them as 2024-12-25, or, in "
+            "Python, pass the result of pandas.to_datetime with a format."
+        )
+    return pd.to_datetime(series, dayfirst=bool(day_first), format="mixed") if found else pd.to_datetime(series)
 
 
 def _periods(series: Any, bins: str | int | None, pd: Any) -> Any:
@@ -100,7 +129,7 @@ def _periods(series: Any, bins: str | int | None, pd: Any) -> Any:
     if isinstance(bins, int):
         raise ValueError(f"bins of dates must be a period such as 'M' or 'Y', but it is {bins}.")
     if not isinstance(series.dtype, pd.PeriodDtype):
-        series = pd.to_datetime(series)
+        series = _dates(series, pd)
         if series.dt.tz is not None:
             series = series.dt.tz_convert("UTC").dt.tz_localize(None)  # periods have no time zone
         for period in FREQUENCIES if bins is None else (bins,):
