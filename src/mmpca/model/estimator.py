@@ -454,7 +454,9 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             known=None if known is None else known.labels,
             topic_seeds=seeds,
         )
-        return self.rename(known.names if known else {}, dict(enumerate(seeds.names)) if seeds else {})
+        if known is not None or seeds is not None:
+            self.rename(known.names if known else {}, dict(enumerate(seeds.names)) if seeds else {})
+        return self
 
     def partial_fit(self, X: Any, y: object = None) -> Self:
         """Update the model with a batch of rows, in memory that does not grow with the number of batches.
@@ -568,7 +570,8 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
                 monitor.begin("shares", "measuring how much topic shares vary")
                 concentration = self._concentration(rows, best, sums, smoothing)
             # Refit, if asked for: topics and topic shares that maximize the bound under these labels.
-            refit = self._refit(best, sums, threads, monitor)
+            is_refit = self.refit_topics and self.algorithm != "vbem"
+            refit = self._refit(best, sums, threads, monitor) if is_refit else {}
             # Fit of the model: the variance of rows around the mean profile of their cluster, against what it expects.
             monitor.begin("dispersion", "measuring overdispersion")
             dispersion = self._overdispersion(found, backend, counts, sums)
@@ -889,9 +892,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         return overdispersion(backend, labels, topics=profiles, cluster_topics=every, factors=found.bursts.factors)
 
     def _refit(self, best: Outcome, counts: Array, threads: Threads, monitor: Monitor) -> dict[str, Any]:
-        """Return the attributes of the last step of the paper; none unless `refit_topics` asks for it."""
-        if not self.refit_topics or self.algorithm == "vbem":
-            return {}
+        """Return the attributes of the last step of the paper."""
         sizes = np.bincount(best.labels, minlength=len(counts))
         state = engine.from_sums(counts, sizes, beta=best.beta, alpha=float(self.topic_prior), gamma=best.gamma)
         try:
