@@ -31,7 +31,7 @@ STEPS = (
 )
 SEARCH = 5  # the step whose parts are shown
 SEARCH_PARTS = (
-    ("screen moves", "gain_bounds.py, sweep.py"),
+    ("screen moves", "sweep.py"),
     ("evaluate close calls", "close_calls.py"),
     ("merge and split clusters", "merge_split.py"),
 )

@@ -139,13 +139,10 @@ def log_joint(sums: Array, sizes: Array, priors: tuple[float, float]) -> float:
     totals, n_prior = sums.sum(axis=0), len(sums) * beta
     of_counts = np.sum(gammaln(filled + beta)) - filled.size * gammaln(beta)
     of_totals = np.sum(gammaln(n_prior) - gammaln(totals + n_prior))
-    of_sizes = _log_beta(sizes + alpha) - _log_beta(np.full(sizes.size, alpha))
-    return float(of_counts + of_totals + of_sizes)
-
-
-def _log_beta(values: Array) -> float:
-    """Return the logarithm of the multivariate Beta function; values: (Q,)."""
-    return float(gammaln(values).sum() - gammaln(values.sum()))
+    of_sizes, of_prior = (  # logarithms of the multivariate Beta function
+        float(gammaln(values).sum() - gammaln(values.sum())) for values in (sizes + alpha, np.full(sizes.size, alpha))
+    )
+    return float(of_counts + of_totals + (of_sizes - of_prior))
 
 
 class Chain(NamedTuple):

@@ -273,18 +273,14 @@ class History:
         text = f"start {self.start}" if self.start else "all rows"
         text += f", epoch {epoch}, {self.n_moves_now:,} moves" + ("" if bound is None else f", bound {bound:,.1f}")
         self.monitor.step(0, text, start=self.start, epoch=epoch, n_moves=self.n_moves_now, bound=bound)
-        self.interrupted |= self._is_stopped
+        self.interrupted |= self.monitor.is_stopped or (self._cancel is not None and self._cancel.is_set())
 
     def between_epochs(self, work: str) -> bool:
         """Report work between two epochs, such as merges; return False if the search is interrupted."""
         text = f"start {self.start}" if self.start else "all rows"
         self.monitor.step(0, f"{text}, {work}", start=self.start)
-        self.interrupted |= self._is_stopped
+        self.interrupted |= self.monitor.is_stopped or (self._cancel is not None and self._cancel.is_set())
         return not self.interrupted
-
-    @property
-    def _is_stopped(self) -> bool:
-        return self.monitor.is_stopped or (self._cancel is not None and self._cancel.is_set())
 
     def end_epoch(self, bound: float, labels: NDArray[Any]) -> None:
         """Record the bound and the number of moves of an epoch; log them, and save the labels of all rows."""

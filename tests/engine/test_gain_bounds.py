@@ -8,7 +8,7 @@ from mmpca.backend import LocalRows
 from mmpca.engine import sweep as sweeps
 from mmpca.engine.bound import size_changes
 from mmpca.engine.close_calls import Proposals, Screen
-from mmpca.engine.gain_bounds import GainBounds
+from mmpca.engine.sweep import GainBounds
 
 
 def best_gain(state, i):

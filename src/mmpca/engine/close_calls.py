@@ -65,12 +65,12 @@ class CloseCalls:
         is_own = np.arange(state.n_clusters) == self.old[:, None]
         self.has_estimate = (estimate > -np.inf) & ~is_own
         self.below[~self.has_estimate & ~is_own] = self.above[~self.has_estimate & ~is_own] = 0.0
-        self.removal = self._own(estimate).copy()  # (R,)
+        self.removal = estimate[self.every, self.old]  # (R,)
         self.addition = np.where(is_own, -np.inf, estimate - self.removal[:, None])  # (R, Q)
         # Candidates: moves that may be the best of their rows, (R, Q).
         estimate = np.where(self.has_estimate, estimate, -np.inf)
         best = estimate.argmax(axis=1)
-        least = estimate[self.every, best] - self.below[self.every, best] - self._own(self.below)
+        least = estimate[self.every, best] - self.below[self.every, best] - self.below[self.every, self.old]
         floor = np.maximum(screen.min_gain, least)
         may_win = estimate + self._error(self.above) > floor[:, None]
         may_gain = estimate + self.widening * self._error(self.above) > screen.min_gain
@@ -106,22 +106,17 @@ class CloseCalls:
             not self.state.topics.has_one_maximum
         ):  # with several maxima, only the end of a VE-step shows which one it finds
             return np.full(len(at), -np.inf)
-        upper = self.removal + self.widening * self._own(self.above)
+        upper = self.removal + self.widening * self.above[self.every, self.old]
         # Minus infinity plus an infinite error would be NaN.
         error = self.widening * np.where(self.is_candidate, self.above, 0.0)
         best = np.where(self.is_candidate, self.addition + error, -np.inf).max(axis=1)
         other: Array = np.where(self.old == q, best, upper)[at]  # the other end of the move
         return self.screen.min_gain - other
 
-    def _own(self, table: Array) -> Array:
-        """Return each row's entry for its own cluster, (R,)."""
-        own: Array = table[self.every, self.old]
-        return own
-
     def _error(self, of_end: Array) -> Array:
         """Return the errors of whole moves from those of their ends, (R, Q)."""
         # Without an estimate the gain is minus infinity, which an infinite error would turn into NaN.
-        error: Array = np.where(self.has_estimate, of_end + self._own(of_end)[:, None], 0.0)
+        error: Array = np.where(self.has_estimate, of_end + of_end[self.every, self.old, None], 0.0)
         return error
 
     def _undecided(self) -> NDArray[np.bool_]:

@@ -458,7 +458,8 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             checkpoint=checkpoint,
             **knowledge.arguments(),
         )
-        knowledge.name(self)
+        if labels is not None or seed_topics is not None:
+            knowledge.name(self)
         return self
 
     def partial_fit(self, X: Any, y: object = None) -> Self:
@@ -573,7 +574,8 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
                 monitor.begin("shares", "measuring how much topic shares vary")
                 concentration = self._concentration(rows, best, sums, smoothing)
             # Refit, if asked for: topics and topic shares that maximize the bound under these labels.
-            refit = self._refit(best, sums, threads, monitor)
+            is_refit = self.refit_topics is True and self.algorithm != "vbem"
+            refit = self._refit(best, sums, threads, monitor) if is_refit else {}
             # Fit of the model: the variance of rows around the mean profile of their cluster, against what it expects.
             monitor.begin("dispersion", "measuring overdispersion")
             dispersion = self._overdispersion(found, backend, counts, sums)
@@ -961,9 +963,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         return overdispersion(backend, labels, topics=profiles, cluster_topics=every, factors=found.bursts.factors)
 
     def _refit(self, best: Outcome, counts: Array, threads: Threads, monitor: Monitor) -> dict[str, Any]:
-        """Return the attributes of the last step of the paper; none unless `refit_topics` asks for it."""
-        if self.refit_topics is not True or self.algorithm == "vbem":
-            return {}
+        """Return the attributes of the last step of the paper."""
         sizes = np.bincount(best.labels, minlength=len(counts))
         state = engine.from_sums(counts, sizes, beta=best.beta, alpha=best.alpha, gamma=best.gamma)
         try:

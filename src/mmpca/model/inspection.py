@@ -412,7 +412,7 @@ def _oddly_named(case: _Case) -> Iterator[Finding]:
     n_rows, n_features = case.counts.n_rows, case.counts.n_features
     few = n_features <= FEW_FEATURES
     places = np.arange(n_features) if few else np.r_[:N_ENDS, n_features - N_ENDS : n_features]
-    n_present = _n_present(case.counts)[places]
+    n_present = np.bincount(case.counts.indices, minlength=n_features)[places]  # rows with each
     is_likely = n_present > 0 if few else n_present >= max(ENOUGH_ROWS, n_rows - 1)
     known = _by_name(case) | _by_value(case)
     names = {int(v): _kind_of_name(case.feature_names[v]) for v in places[is_likely].tolist()}
@@ -478,16 +478,12 @@ def _kind_of_name(name: object) -> str:
     return "total" if _TOTALS.fullmatch(" ".join(words)) else ""
 
 
-def _n_present(counts: Counts) -> NDArray[np.int64]:
-    """Return the number of rows with each feature, (V,)."""
-    return np.bincount(counts.indices, minlength=counts.n_features)
-
-
 def _by_name(case: _Case) -> dict[int, str]:
     """Return features whose names say that they are not counts, and whose values support it, with their kinds."""
     if case.feature_names is None or case.counts.n_features < 2:
         return {}
-    n_present, n_rows = _n_present(case.counts), case.counts.n_rows
+    n_rows = case.counts.n_rows
+    n_present = np.bincount(case.counts.indices, minlength=case.counts.n_features)  # rows with each feature, (V,)
     kinds = {
         v: kind
         for v in np.flatnonzero((n_present > 0) & (n_present >= FILLED_SHARE * n_rows - 1)).tolist()
@@ -541,7 +537,9 @@ def _by_value(case: _Case) -> dict[int, str]:
     counts, n_rows = case.counts, case.counts.n_rows
     if n_rows < ENOUGH_ROWS or counts.n_features < 2:
         return {}
-    features = np.flatnonzero(_n_present(counts) >= n_rows - 1)  # numbers may begin at 0
+    features = np.flatnonzero(
+        np.bincount(counts.indices, minlength=counts.n_features) >= n_rows - 1
+    )  # numbers may begin at 0
     for rows in (counts.take(slice(0, N_SCREENED)), counts):  # few features pass the first
         X = rows.to_csr()[:, features].toarray()  # (n, v)
         kinds = [_kind_of_values(x, case.columns[v] / case.columns.sum()) for x, v in zip(X.T, features, strict=True)]

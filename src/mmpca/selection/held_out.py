@@ -222,7 +222,7 @@ def losses(tried: Mapping[int, HeldOut]) -> dict[int, tuple[float, float]]:
     found = {}
     for k, one in tried.items():
         loss = best - one.by_row
-        by_fold: Array = np.bincount(one.fold, loss)
+        by_fold = np.bincount(one.fold, loss).astype(np.float64)
         found[k] = (float(loss.sum()), max(_error_of_sum(loss), _error_of_sum(by_fold)))
     return found
 

@@ -202,14 +202,11 @@ def run_em(
 
 def _extrapolate(start: Mixture, once: Mixture, twice: Mixture, longest: float) -> tuple[Mixture, float]:
     """Extrapolate two steps of EM; return the result and the step length, which is 1 for the two steps alone."""
-
-    def squares(arrays: list[Array]) -> float:
-        # Not by BLAS, whose number of threads would determine the order of the sum.
-        return sum(float(np.einsum("ij,ij->", array, array)) for array in arrays)
-
     slope = [b - a for a, b in zip(start, once, strict=True)]
     bend = [c - b - d for b, c, d in zip(once, twice, slope, strict=True)]
-    length = min(max(1.0, np.sqrt(squares(slope) / max(squares(bend), 1e-300))), longest)
+    # Squares not by BLAS, whose number of threads would determine the order of the sum.
+    squares = [sum(float(np.einsum("ij,ij->", array, array)) for array in arrays) for arrays in (slope, bend)]
+    length = min(max(1.0, np.sqrt(squares[0] / max(squares[1], 1e-300))), longest)
     theta, beta_rows = (
         np.maximum(a + 2 * length * d + length**2 * e, LEAST_KEPT * c)
         for a, c, d, e in zip(start, twice, slope, bend, strict=True)
