@@ -174,6 +174,15 @@ class Monitor:
         """Ask the computation to stop."""
         self.is_stopped = True
 
+    def silent(self) -> Monitor:
+        """Return a monitor for a part of the work whose stages are not reported, but which a callback can stop."""
+
+        def pass_on(_: Progress) -> bool:
+            self.step(0)
+            return self.is_stopped
+
+        return Monitor(pass_on)
+
     def begin(self, stage: str, text: str, n_steps: float = 0) -> None:
         """Begin a stage; `n_steps` is 0 if the number of steps is unknown."""
         with self._lock:

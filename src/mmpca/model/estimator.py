@@ -6,9 +6,8 @@ import copy
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from numbers import Real
-from typing import Any, Literal, NamedTuple, Self, cast
+from typing import Any, Literal, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -23,68 +22,51 @@ from mmpca.backend import (
     LocalRows,
     RowBackend,
     Threads,
-    column_totals,
     group_rows,
-    group_sums,
     map_rows,
     one_blas_thread,
     open_threads,
     row_totals,
 )
-from mmpca.counts import Counts, Units, as_counts, check_unmasked, in_memory, in_units, transposition_hint
+from mmpca.counts import Counts, Units, as_counts, check_unmasked, in_memory, transposition_hint
 from mmpca.errors import CountsError, InterruptedSearchWarning, OverdispersionWarning, warn
 from mmpca.io import CountTable
 from mmpca.model import editing, explanation, files, intervals, online, outliers, prediction
 from mmpca.model.checkpoints import Checkpoint
 from mmpca.model.dispersion import (
     LARGE_INDEX,
-    LEAST_SPLITS,
-    MOST_SPLITS,
     Bursts,
-    Dispersion,
     advice_on,
-    burstiness,
-    contenders,
     draw_bursts,
     draw_shares,
-    feature_halves,
     in_counts,
-    is_same_partition,
-    overdispersion,
+)
+from mmpca.model.fitting import (
+    LEARNED,
+    ClusterSums,
+    Fit,
+    Found,
+    choose_units,
+    find_clusters,
+    measure_concentration,
+    summarize,
 )
 from mmpca.model.inspection import warn_of_misread_columns
 from mmpca.model.outliers import mark_outliers
 from mmpca.model.results import ResultTables, given_names, positions, row_names_of, set_names
-from mmpca.model.rules import SUM_TOLERANCE, check_fit_parameters, check_topic_prior
+from mmpca.model.rules import check_fit_parameters
 from mmpca.model.starts import (
     SAMPLED_ROWS,
     Labels,
     Outcome,
-    Start,
     StartReport,
-    best_of,
-    mixture_labels,
-    mixture_topics,
-    plan_starts,
-    search_from,
-    search_from_starts,
 )
 from mmpca.model.temperature import Temperature, n_sampled
-from mmpca.monitor import Callback, History, Monitor, Progress, logger
-from mmpca.topics import CountSplit, LDAFit, fit_lda, new_feature_scores, split_counts, topic_shares
-from mmpca.topics.lda import TOL
+from mmpca.monitor import Callback, Monitor, logger
+from mmpca.topics import topic_shares
 
 Array = NDArray[np.float64]
 
-MAX_ROUNDS = 3  # of variance factors and clusters
-PRIOR_ROUNDS = 20  # of estimated priors and clusters
-# "auto" compares these on a sample of the rows, from a few starts on each half of the features.
-CANDIDATES: tuple[tuple[str, str | None], ...] = (("polya", None), ("multinomial", "sqrt"), ("multinomial", None))
-COMPARED_ROWS, COMPARED_STARTS, COMPARED_TOL = 2000, 2, 1e-4
-LEARNED = ("lda", "mixture", "tfidf")  # sources of topics that depend on the rows
-# Sources of topics are compared on a sample of as many rows, or this many for each cluster if that is more.
-ROWS_PER_CLUSTER = 20
-CONCENTRATION_ROWS = 1000  # from which the concentration of topic shares is estimated
 # The layer of a file that holds the counts, the positions of rows without counts, which were left out, and whether
 # the features were named after the fit.
 DATA_ATTRIBUTES = ("_layer", "_empty_rows", "_is_named_later")
@@ -99,51 +81,6 @@ OPTIONAL_ATTRIBUTES = (
     "_outlier_cells", "_outlier_score", "edits_", "noise_clusters_", "_cluster_sizes", "_kept_rows",
     "cluster_stability_", "row_stability_", "search_", *DATA_ATTRIBUTES,
 )  # fmt: skip
-
-
-class _Run(NamedTuple):
-    """Seeds, threads and progress of a fit, and how carefully it learns topics."""
-
-    topics_seed: np.random.SeedSequence
-    search_seed: np.random.SeedSequence
-    n_threads: int
-    threads: Threads
-    monitor: Monitor
-    sample_size: int
-    row_prior: float | Literal["auto"] = "auto"
-    n_topic_starts: int | Literal["auto"] = "auto"
-    topics_tol: float = TOL
-    given: str = "given"  # source of topics that are an array
-    known: Labels | None = None  # labels of rows that never move, -1 for others
-    seeds: editing.TopicSeeds | None = None  # of the topics
-    merge_split: bool = True
-
-
-class _Topics(NamedTuple):
-    """Topics for the search, where they come from, and what came with them."""
-
-    beta: Array  # (K, V)
-    source: str
-    labels: Labels | None = None  # that belong to these topics, (N,)
-    row_prior: float | Literal["auto"] = "auto"  # of LDA
-
-
-class _Found(NamedTuple):
-    """The result of a search, and the units of its rows."""
-
-    best: Outcome
-    outcomes: list[Outcome]
-    topics: _Topics
-    rows: RowBackend  # in the units of the fit
-    dispersion: str
-    stabilize: str | None = None
-    bursts: Bursts | None = None
-    is_complete: bool = True  # not if it was interrupted before factors and clusters had settled
-
-
-def _mean_prior(prior: Any) -> float:
-    """Return a prior of topics that are learned on other data, in any order."""
-    return 1.0 if isinstance(prior, str) else float(np.mean(prior))
 
 
 class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -443,6 +380,9 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         # A copy checks the data, so that an error leaves this model unchanged.
         checked = type(self)(**self.get_params(deep=False))
         rows = checked.checked_counts(X)
+        run: dict[str, Any] = {"attributes": vars(checked), "callback": callback, "checkpoint": checkpoint}
+        if labels is None and seed_topics is None:
+            return self.fit_rows(LocalRows(rows), **run)
         knowledge = editing.check_knowledge(
             self,
             None if labels is None else editing.in_order_of(labels, X),
@@ -451,15 +391,8 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             feature_names=getattr(checked, "feature_names_in_", None),
             checkpoint=checkpoint,
         )
-        self.fit_rows(
-            LocalRows(rows),
-            attributes=vars(checked),
-            callback=callback,
-            checkpoint=checkpoint,
-            **knowledge.arguments(),
-        )
-        if labels is not None or seed_topics is not None:
-            knowledge.name(self)
+        self.fit_rows(LocalRows(rows), **run, **knowledge.arguments())
+        knowledge.name(self)
         return self
 
     def partial_fit(self, X: Any, y: object = None) -> Self:
@@ -545,66 +478,55 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         self
         """
         self._check_sizes(backend)
+        parameters = self.get_params(deep=False)
         seeds = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31)).spawn(3)
-        saved: Checkpoint | editing.Resumed | None = resumed
-        if checkpoint is not None:
-            saved = Checkpoint.of_fit(checkpoint, self.get_params(deep=False), backend)
+        saved = resumed if checkpoint is None else Checkpoint.of_fit(checkpoint, parameters, backend)
         keep = saved.save_labels if isinstance(saved, Checkpoint) else None
         monitor = Monitor(callback, verbose=self.verbose, checkpoint=keep)
-        n_threads, every = effective_n_jobs(self.n_jobs), np.arange(backend.n_rows)
+        n_threads = effective_n_jobs(self.n_jobs)
         with one_blas_thread(), open_threads(n_threads) as threads:
             backend = backend.with_threads(threads)
-            # Topics and labels, in the units that the dispersion asks for.
-            run = _Run(seeds[0], seeds[1], n_threads, threads, monitor, sample_size, given=topics_source)
-            run = run._replace(known=known, seeds=topic_seeds, merge_split=resumed is None)
-            found = self._search_in_units(backend, run, saved, bursts)
-            best, rows = found.best, found.rows
-            counts = backend.map_reduce(group_sums, every, best.labels, shared=(self.n_clusters,))  # (Q, V)
-            n_rows = backend.map_reduce(group_rows, every, best.labels, shared=(self.n_clusters,))  # (Q, V)
-            sums = counts if rows is backend else rows.map_reduce(group_sums, every, best.labels, shared=(len(counts),))
+            fit = Fit(
+                **{name: parameters[name] for name in Fit._fields if name in parameters},
+                topics_seed=seeds[0],
+                search_seed=seeds[1],
+                n_threads=n_threads,
+                threads=threads,
+                monitor=monitor,
+                sample_size=sample_size,
+                topics_source=topics_source,
+                known=known,
+                topic_seeds=topic_seeds,
+                merge_split=resumed is None,
+            )
+            # Topics and labels; then, if counts vary too much for a multinomial, again in the units that suit them.
+            found = find_clusters(fit, backend, saved, bursts)
+            monitor.begin("dispersion", "measuring overdispersion")
+            summary = summarize(found, backend)
+            is_open = self.dispersion == "auto" and self.stabilize is None and found.topics.source in LEARNED
+            if is_open and summary.dispersion.overall > LARGE_INDEX and not monitor.is_stopped:
+                found = choose_units(fit, found, backend)
+                summary = summarize(found, backend)
             # Predictions: topics that the search has learned are smoothed for new rows.
-            smoothing = 0.0
+            best, rows, smoothing = found.best, found.rows, 0.0
             if found.topics.source in LEARNED or self.algorithm == "vbem":
-                some = np.linspace(0, backend.n_rows - 1, min(backend.n_rows, prediction.SMOOTHING_ROWS)).astype(int)
-                fitted = (best.labels[some], best.beta, best.gamma / best.gamma.sum(axis=1, keepdims=True), sums)
+                some = np.linspace(0, rows.n_rows - 1, min(rows.n_rows, prediction.SMOOTHING_ROWS)).astype(int)
+                fitted = (best.labels[some], best.beta, best.theta, summary.sums)
                 smoothing = prediction.choose_smoothing(rows.take(some), *fitted)
-            # How much the topic shares of rows vary within clusters, in the units of the search.
-            concentration = None
+            # What only some fits have: the variation of topic shares within clusters, and the last step of the paper.
+            optional: dict[str, Any] = {}
             if found.dispersion != "multinomial":
                 monitor.begin("shares", "measuring how much topic shares vary")
-                concentration = self._concentration(rows, best, sums, smoothing)
-            # Refit, if asked for: topics and topic shares that maximize the bound under these labels.
-            is_refit = self.refit_topics is True and self.algorithm != "vbem"
-            refit = self._refit(best, sums, threads, monitor) if is_refit else {}
-            # Fit of the model: the variance of rows around the mean profile of their cluster, against what it expects.
-            monitor.begin("dispersion", "measuring overdispersion")
-            dispersion = self._overdispersion(found, backend, counts, sums)
-        # Only now does the model change: an error above leaves an earlier fit as it was.
-        for name in OPTIONAL_ATTRIBUTES:
-            self.__dict__.pop(name, None)  # of an earlier fit
-        self.__dict__.update({**attributes, **refit})
-        self.components_, self.cluster_topic_params_, self.cluster_counts_ = best.beta, best.gamma, counts
-        self.cluster_row_counts_ = n_rows.astype(np.int32)
-        self.cluster_topics_, self.smoothing_ = best.gamma / best.gamma.sum(axis=1, keepdims=True), smoothing
-        self.overdispersion_, self.cluster_overdispersion_ = dispersion
-        self.dispersion_, self.stabilize_, self.topics_source_ = found.dispersion, found.stabilize, found.topics.source
-        if found.bursts is not None:
-            self.variance_factors_, self.mean_profile_ = found.bursts
-        if concentration is not None:
-            self.concentration_ = concentration
-        if sums is not counts:
-            self._unit_counts = sums
-        self._set_search_results(best, found.outcomes)
-        self.converged_ = self.converged_ and found.is_complete
-        # Temperature and outliers: estimated from some of the rows, when they are first needed.
-        some = np.linspace(0, rows.n_rows - 1, n_sampled(rows.n_rows, len(counts))).astype(int)
-        sample, lengths = rows.take(some), map_rows(backend if found.bursts is not None else rows, row_totals, some)
-        if isinstance(self.temperature, str):
-            self._temperature = Temperature(sample, best.labels[some], self.mixture(), seeds[2])
-        else:
-            self._temperature = float(self.temperature)
-        self._outlier_knots = outliers.FittedSample(sample, lengths, best.labels[some])
-        self._fitted_rows = backend.rows if isinstance(backend, LocalRows) else None
+                optional["concentration_"] = measure_concentration(found, summary.sums, smoothing)
+            if found.bursts is not None:
+                optional |= {"variance_factors_": found.bursts.factors, "mean_profile_": found.bursts.profile}
+            if self.refit_topics is True and self.algorithm != "vbem":
+                optional |= self._refit(best, summary.sums, threads, monitor)
+            # Fitted attributes. Only now does the model change: an error above leaves an earlier fit as it was.
+            n_rows = backend.map_reduce(group_rows, np.arange(rows.n_rows), best.labels, shared=(self.n_clusters,))
+            self._set_fitted(found, summary, {**attributes, **optional})
+            self.smoothing_, self.cluster_row_counts_ = smoothing, n_rows.astype(np.int32)
+            self._set_sample(found, backend, seeds[2])
         monitor.end()
         if monitor.is_stopped:
             warn(
@@ -616,358 +538,10 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             warn(message, OverdispersionWarning)
         return self
 
-    def _search_in_units(
-        self, backend: RowBackend, run: _Run, saved: Checkpoint | editing.Resumed | None, bursts: Bursts | None
-    ) -> _Found:
-        """Find topics and labels in the units of `dispersion` and `stabilize`, which "auto" chooses."""
-        if self.dispersion == "polya":
-            return self._search_bursts(backend, run, saved, bursts)
-        if self.stabilize == "sqrt":
-            return self._search_roots(backend, run, saved)
-        dispersion = "multinomial" if self.dispersion == "auto" else self.dispersion
-        found = _Found(*self._search(backend, run, saved), backend, dispersion)
-        if self.dispersion != "auto" or found.topics.source not in LEARNED or run.monitor.is_stopped:
-            return found
-        run.monitor.checkpoint = None  # only the first search is saved
-        sums = backend.map_reduce(
-            group_sums, np.arange(backend.n_rows), found.best.labels, shared=(self.n_clusters,)
-        )  # (Q, V)
-        if not self._overdispersion(found, backend, sums, sums).overall > LARGE_INDEX:
-            return found
-        run.monitor.begin("dispersion", "choosing the dispersion")
-        dispersion, stabilize = self._most_reproducible(backend, run)
-        if dispersion == "polya":
-            other = self._search_bursts(backend, run, None, None)
-        elif stabilize == "sqrt":
-            other = self._search_roots(backend, run, None)
-        else:
-            return found
-        return found if run.monitor.is_stopped else other
-
-    def _search_roots(self, backend: RowBackend, run: _Run, saved: Checkpoint | editing.Resumed | None) -> _Found:
-        """Find topics and labels of square roots."""
-        rows = backend.with_counts(in_units, Units("sqrt"))
-        return _Found(
-            *self._search(rows, run, saved), rows, "shares" if self.dispersion == "shares" else "multinomial", "sqrt"
-        )
-
-    def _search_bursts(
-        self, backend: RowBackend, run: _Run, saved: Checkpoint | editing.Resumed | None, bursts: Bursts | None
-    ) -> _Found:
-        """Find topics and labels of effective counts, first with the factors of all rows, then of the last clusters."""
-        found: _Found | None = None
-        labels, n_clusters = np.zeros(backend.n_rows, dtype=np.int32), 1
-        for number in range(MAX_ROUNDS):
-            factors = burstiness(backend, labels, n_clusters) if bursts is None else bursts
-            rows = backend.with_counts(in_units, factors.units)
-            if found is not None:
-                run = run._replace(row_prior=found.topics.row_prior)
-            search = self._search(rows, run, saved if number == 0 else None, can_compare=False)
-            run.monitor.checkpoint = None  # only the first search is saved
-            if found is not None and run.monitor.is_stopped:
-                break
-            found = _Found(*search, rows, "polya", None, factors)
-            if bursts is not None or run.monitor.is_stopped or is_same_partition(found.best.labels, labels):
-                break
-            labels, n_clusters = found.best.labels, self.n_clusters
-        assert found is not None
-        return found._replace(is_complete=not run.monitor.is_stopped)
-
-    def _search(
-        self,
-        rows: RowBackend,
-        run: _Run,
-        saved: Checkpoint | editing.Resumed | None = None,
-        *,
-        can_compare: bool = True,
-    ) -> tuple[Outcome, list[Outcome], _Topics]:
-        """Learn topics, then find the labels that maximize the bound under them.
-
-        Return the best search, all searches and the topics, whose source "auto" chooses if sources can be compared.
-        """
-        shape, sizes = (rows.n_rows, rows.n_features), {"n_clusters": self.n_clusters, "n_topics": self.n_topics}
-        starts, patience = plan_starts(self.start, self.n_init, **sizes, shape=shape, seed=run.search_seed)
-        options = engine.SearchOptions(
-            n_clusters=self.n_clusters,
-            alpha=check_topic_prior(self.topic_prior, self.n_topics),
-            algorithm=self.algorithm,
-            max_epochs=self.max_epochs,
-            tol=float(self.tol),
-            patience=patience,
-            known=run.known,
-            refits_topics=isinstance(self.refit_topics, str),
-            merge_split=run.merge_split,
-        )
-        # Topics: beta, learned from the rows, given, or from an interrupted fit.
-        topics = self._learn_topics(rows, run, saved, can_compare=can_compare)
-        if saved is not None and saved.labels is not None:
-            starts = [Start("checkpoint", starts[0].seed, saved.labels)]
-        elif topics.labels is not None and isinstance(self.start, str) and self.start in ("auto", "mixture"):
-            # Under their own topics, these labels are nearly a maximum that other starts reach as well.
-            others = [] if isinstance(self.n_init, str) else starts[1:]
-            starts = [Start("mixture", starts[0].seed, topics.labels), *others]
-        # Search: labels that maximize the bound under these topics, from all starts.
-        search = partial(
-            search_from_starts,
-            rows,
-            topics.beta,
-            seed=int(run.search_seed.generate_state(1)[0]),
-            n_threads=run.n_threads,
-            monitor=run.monitor,
-            sample_size=run.sample_size,
-        )
-        is_free = run.known is not None and isinstance(self.start, str) and (saved is None or saved.labels is None)
-        outcomes = search(starts, options._replace(known=None) if is_free else options)
-        # Bounds of starts on a sample are not comparable with the bound of all rows, which comes last.
-        best = best_of([outcome for outcome in outcomes if len(outcome.labels) == rows.n_rows])
-        if is_free:
-            # From the best clusters found without known labels, and from the means of the known rows.
-            seed, known = starts[0].seed, list[list[Outcome]]()
-            for start in (Start("known", seed, best.labels), Start("kmeans", seed, is_seeded=True)):
-                known.append(search([start], options))
-                if run.monitor.is_stopped:
-                    break
-            outcomes += [outcome for some in known for outcome in some]
-            best = self._better_for_known(rows, run.known, [some[-1] for some in known])
-        if isinstance(self.topic_prior, str):
-            outcomes += self._estimate_prior(rows, best, options, run)
-            best = outcomes[-1]
-        return best, outcomes, topics
-
-    def _estimate_prior(
-        self, rows: RowBackend, best: Outcome, options: engine.SearchOptions, run: _Run
-    ) -> list[Outcome]:
-        """Estimate the prior and search on from the labels under it, in turn; return the searches, which only gain."""
-        outcomes, every = [best], np.arange(rows.n_rows)
-        for number in range(PRIOR_ROUNDS):
-            best = outcomes[-1]
-            run.monitor.begin("prior", f"estimating the topic prior, round {number + 1}")
-            if run.monitor.is_stopped:
-                break
-            sums = rows.map_reduce(group_sums, every, best.labels, shared=(self.n_clusters,))  # (Q, V)
-            sizes = np.bincount(best.labels, minlength=self.n_clusters)
-            state = engine.from_sums(sums, sizes, beta=best.beta, alpha=best.alpha, gamma=best.gamma)
-            alpha, gamma, _ = engine.estimate_prior(state)
-            history = History(run.monitor, start=0, n_rows=rows.n_rows)
-            start, own = Start("prior", best.start.seed, best.labels, gamma), options._replace(alpha=alpha)
-            outcome = search_from(rows, best.beta, start, own, n_threads=run.n_threads, history=history)
-            if outcome.bound < best.bound:  # under a prior below one, VE-steps may end in another maximum
-                break
-            outcomes.append(outcome)
-            if np.array_equal(outcome.labels, best.labels):
-                break
-        return outcomes[1:] or [best]
-
-    def _better_for_known(self, rows: RowBackend, known: Labels | None, candidates: list[Outcome]) -> Outcome:
-        """Return the first of two searches unless the second one agrees with clearly more of the known labels.
-
-        Each known row is assigned without its own contribution. A comparison of bounds would favor clusters that fit
-        the rows a little better and have less to do with the labels.
-        """
-        assert known is not None
-        given = np.flatnonzero(known >= 0)
-        some, right = rows.take(given), list[NDArray[np.bool_]]()
-        for found in candidates:
-            theta = found.gamma / found.gamma.sum(axis=1, keepdims=True)
-            sizes = np.bincount(found.labels, minlength=len(theta)).astype(np.float64)
-            mixture = prediction.ClusterMixture(
-                found.beta,
-                theta,
-                found.weights,
-                topic_params=found.gamma,
-                sizes=sizes,
-                topic_prior=found.alpha,
-            )
-            joint = prediction.joint_log_likelihood(some, mixture, found.labels[given])
-            right.append(joint.argmax(axis=1) == known[given])
-        lead = right[-1].astype(int) - right[0]
-        return candidates[-1] if lead.sum() > np.sqrt(np.abs(lead).sum()) else candidates[0]
-
-    def _learn_topics(
-        self, rows: RowBackend, run: _Run, saved: Checkpoint | editing.Resumed | None, *, can_compare: bool
-    ) -> _Topics:
-        """Return the topics that the search uses: those of a checkpoint, or new ones, which are saved there."""
-        source, lda = self.topics if isinstance(self.topics, str) else run.given, None
-        if saved is not None and saved.beta is not None:
-            return _Topics(saved.beta, saved.source or source)
-        if run.seeds is not None and isinstance(self.topics, str):
-            source = "seeds"
-        elif source == "auto":
-            can_compare &= self.algorithm != "vbem" and min(self.n_clusters, self.n_topics) > 1
-            source, lda = self._compare_sources(rows, run) if can_compare else ("lda", None)
-        rng, every = np.random.default_rng(run.topics_seed), np.arange(rows.n_rows)
-        if not isinstance(self.topics, str):
-            topics = _Topics(check_topics(self.topics, self.n_topics, rows.map_reduce(column_totals, every)), source)
-        elif run.seeds is not None:
-            some, totals = np.sort(rng.permutation(every)[:SAMPLED_ROWS]), rows.map_reduce(column_totals, every)
-            beta = editing.seeded_topics(rows.take(some), totals, self.n_topics, run.seeds, rng, run.monitor)
-            topics = _Topics(beta, "lda")
-        elif source == "lda":
-            lda = self._fit_lda(rows, run) if lda is None else lda
-            topics = _Topics(lda.beta, source, row_prior=lda.row_prior)
-        elif source in ("mixture", "tfidf"):
-            run.monitor.begin("topics", "topics: clustering without topics")
-            is_present = rows.map_reduce(column_totals, every) > 0  # (V,)
-            some, sizes = np.sort(rng.permutation(every)[:SAMPLED_ROWS]), (self.n_topics, self.n_clusters)
-            own = partial(mixture_topics, from_tfidf=source == "tfidf")
-            beta, labels = rows.apply(own, some, is_present, *sizes, rng, run.monitor)
-            is_of_all = labels is not None and len(labels) == rows.n_rows
-            topics = _Topics(beta, source, labels if is_of_all else None)
-        else:
-            beta, is_present = np.zeros((self.n_topics, rows.n_features)), rows.map_reduce(column_totals, every) > 0
-            beta[:, is_present] = rng.dirichlet(np.ones(is_present.sum()), self.n_topics)
-            topics = _Topics(beta, source)
-        if run.monitor.is_stopped:  # a later fit must not resume from unfinished topics
-            run.monitor.checkpoint = None
-        elif isinstance(saved, Checkpoint):
-            saved.save_topics(topics.beta, topics.source)
-        return topics
-
-    def _fit_lda(self, rows: RowBackend, run: _Run) -> LDAFit:
-        """Learn topics by latent Dirichlet allocation."""
-        rng = np.random.default_rng(run.topics_seed)
-        careful: dict[str, Any] = {"row_prior": run.row_prior, "n_init": run.n_topic_starts, "tol": run.topics_tol}
-        return fit_lda(rows, self.n_topics, rng=rng, n_threads=run.n_threads, monitor=run.monitor, **careful)
-
-    def _compare_sources(self, rows: RowBackend, run: _Run) -> tuple[str, LDAFit | None]:
-        """Return the best source of topics, and the fit of LDA if it was needed to compare them.
-
-        The sources are compared on a sample of the rows, in a fixed order; each must lead the best one before it by
-        more than the standard error of the difference.
-        """
-        rng = np.random.default_rng([*run.topics_seed.generate_state(2), 1])
-        n_compared = max(COMPARED_ROWS, ROWS_PER_CLUSTER * self.n_clusters)
-        topics, lda, split = cast(Any, "lda"), None, None
-        if rows.n_rows <= n_compared:
-            lda = self._fit_lda(rows, run)
-            if lda.choice is not None:  # it fitted topics to most counts of all rows, and held out the others
-                split, topics = lda.choice.split, np.ascontiguousarray(lda.choice.mixture.beta_rows.T)
-        run.monitor.begin("topics", "topics: comparing sources")
-        if split is None:
-            split = split_counts(rows.take(np.sort(rng.permutation(rows.n_rows)[:n_compared])), rng)
-        filled = np.flatnonzero(np.diff(split.kept.indptr))
-        split = CountSplit(split.kept.take(filled), split.held_out.take(filled))
-        if len(filled) <= max(self.n_clusters, self.n_topics):
-            return "lda", lda
-
-        def pass_on(_: Progress) -> bool:
-            """Report no stages of the search on the sample, but obey a request to stop."""
-            run.monitor.step(0)
-            return run.monitor.is_stopped
-
-        own: dict[str, Any] = {
-            "max_epochs": self.max_epochs,
-            "tol": self.tol,
-            "topic_prior": _mean_prior(self.topic_prior),
-        }
-        model, inner = MMPCA(self.n_clusters, self.n_topics, topics=topics, n_init=1, **own), Monitor(pass_on)
-        labels = {
-            "lda": model._search(LocalRows(split.kept, run.threads), run._replace(monitor=inner, known=None))[0].labels
-        }
-        for source in ("mixture", "tfidf"):  # a search hardly changes their labels
-            if inner.is_stopped:
-                run.monitor.stop()
-                return "lda", lda
-            labels[source] = mixture_labels(split.kept, self.n_clusters, rng, inner, from_tfidf=source == "tfidf")
-        scores = {source: new_feature_scores(split, found, self.n_clusters) for source, found in labels.items()}
-        best = "lda"
-        for source in ("mixture", "tfidf"):
-            lead = scores[source] - scores[best]  # of each row
-            is_better = lead.sum() > np.sqrt(len(lead)) * lead.std()
-            if is_better and (best, source) == ("mixture", "tfidf"):
-                is_better = self._is_as_reproducible(split.kept, rng, inner)
-            best = source if is_better else best
-        return best, lda
-
-    def _is_as_reproducible(self, rows: Counts, rng: np.random.Generator, monitor: Monitor) -> bool:
-        """Return True unless clusters from tf-idf agree clearly less between halves of the features than others.
-
-        Starts from tf-idf may divide a large cluster in ways that predict well but that other features do not confirm.
-        """
-        from sklearn.metrics import adjusted_rand_score  # not needed otherwise
-
-        lags = list[float]()
-        while len(lags) < LEAST_SPLITS and not monitor.is_stopped:
-            halves = feature_halves(rows, rng)
-            if halves is None or halves[0].n_rows <= self.n_clusters:
-                return True
-            random, tfidf = (
-                adjusted_rand_score(*(
-                    mixture_labels(half, self.n_clusters, rng, monitor, from_tfidf=from_tfidf, n_chains=1)
-                    for half in halves
-                ))
-                for from_tfidf in (False, True)
-            )  # fmt: skip
-            lags.append(random - tfidf)
-        return len(lags) < 2 or bool(np.mean(lags) <= 2.0 * np.std(lags, ddof=1) / np.sqrt(len(lags)))
-
-    def _most_reproducible(self, backend: RowBackend, run: _Run) -> tuple[str, str | None]:
-        """Return the dispersion and stabilization whose clusters agree best between two halves of the features."""
-        from sklearn.metrics import adjusted_rand_score  # not needed otherwise
-
-        rng, run = np.random.default_rng(run.topics_seed), run._replace(known=None, seeds=None)
-        rows = backend.take(np.sort(rng.permutation(backend.n_rows)[:COMPARED_ROWS]))
-        run = run._replace(n_topic_starts=COMPARED_STARTS, topics_tol=COMPARED_TOL)
-        priors: dict[tuple[str, str | None], Any] = {}
-        own: dict[str, Any] = {
-            "max_epochs": self.max_epochs,
-            "tol": self.tol,
-            "topic_prior": _mean_prior(self.topic_prior),
-        }
-        own |= {"n_init": COMPARED_STARTS, "topics": "lda"}
-
-        def labels_of(half: Counts, candidate: tuple[str, str | None]) -> NDArray[np.int32]:
-            dispersion, stabilize = candidate
-            n_topics = min(self.n_topics, half.n_features)
-            model = MMPCA(self.n_clusters, n_topics, dispersion=dispersion, stabilize=stabilize, **own)
-            careful = run._replace(row_prior=priors.get(candidate, "auto"))  # the first half shows the prior to use
-            found = model._search_in_units(LocalRows(half, run.threads), careful, None, None)
-            priors[candidate] = found.topics.row_prior
-            return found.best.labels
-
-        scores, left = np.empty((0, len(CANDIDATES))), np.arange(len(CANDIDATES))
-        while not run.monitor.is_stopped and len(left) > 1 and len(scores) < MOST_SPLITS:
-            halves = feature_halves(rows, rng)
-            if halves is None or halves[0].n_rows <= self.n_clusters:
-                break
-            agreement = np.full(len(CANDIDATES), -np.inf)
-            for c in left:
-                agreement[c] = adjusted_rand_score(*(labels_of(half, CANDIDATES[c]) for half in halves))
-            scores = np.vstack([scores, agreement])
-            left = left[contenders(scores[:, left])]
-        if not len(scores):  # too few features or rows to compare anything
-            return "multinomial", None
-        return CANDIDATES[int(scores.sum(axis=0).argmax())]  # the first, if there are ties
-
-    def _concentration(self, rows: RowBackend, best: Outcome, sums: Array, smoothing: float) -> float:
-        """Return the concentration of the rows' topic shares, from some of the rows."""
-        some = np.linspace(0, rows.n_rows - 1, min(rows.n_rows, CONCENTRATION_ROWS)).astype(int)
-        theta = best.gamma / best.gamma.sum(axis=1, keepdims=True)
-        topics = prediction.smoothed_topics(best.beta, theta, sums, smoothing)
-        return engine.fit_concentration(
-            rows.take(some),
-            best.labels[some],
-            topics=topics,
-            n_clusters=self.n_clusters,
-            alpha=best.alpha,
-            threads=rows.threads,
-        )
-
-    def _overdispersion(self, found: _Found, backend: RowBackend, counts: Array, sums: Array) -> Dispersion:
-        """Compare the variance within clusters with what the model of a fit expects."""
-        labels, every = found.best.labels, np.eye(self.n_clusters)
-        if found.bursts is None:  # of the counts or their roots, whichever were fitted
-            profiles = sums / sums.sum(axis=1, keepdims=True)
-            return overdispersion(found.rows, labels, topics=profiles, cluster_topics=every)
-        profiles = counts / counts.sum(axis=1, keepdims=True)
-        return overdispersion(backend, labels, topics=profiles, cluster_topics=every, factors=found.bursts.factors)
-
-    def _refit(self, best: Outcome, counts: Array, threads: Threads, monitor: Monitor) -> dict[str, Any]:
+    def _refit(self, best: Outcome, sums: Array, threads: Threads, monitor: Monitor) -> dict[str, Any]:
         """Return the attributes of the last step of the paper."""
-        sizes = np.bincount(best.labels, minlength=len(counts))
-        state = engine.from_sums(counts, sizes, beta=best.beta, alpha=best.alpha, gamma=best.gamma)
         try:
-            components, gamma, bound = engine.refit_topics(state, threads=threads, monitor=monitor)
+            components, gamma, bound = engine.refit_topics(best.state(sums), threads=threads, monitor=monitor)
         except KeyboardInterrupt:  # keep what the search has found
             monitor.stop()
             components, gamma, bound = best.beta, best.gamma, best.bound
@@ -977,23 +551,44 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             "refit_bound_": max(bound, best.bound),  # rounding
         }
 
-    def _set_search_results(self, best: Outcome, outcomes: list[Outcome]) -> None:
-        """Set the fitted attributes that describe the search."""
-        n_samples, n_present = len(best.labels), int((self.cluster_counts_.sum(axis=0) > 0).sum())
-        sizes = {"n_clusters": self.n_clusters, "n_topics": self.n_topics, "n_samples": n_samples}
+    def _set_fitted(self, found: Found, summary: ClusterSums, attributes: Mapping[str, Any]) -> None:
+        """Set the attributes that describe the search and its clusters, and given ones, instead of earlier ones."""
+        for name in OPTIONAL_ATTRIBUTES:
+            self.__dict__.pop(name, None)
+        self.__dict__.update(attributes)
+        best, n_samples = found.best, len(found.best.labels)
         self.labels_, self.weights_ = best.labels, best.weights
+        self.components_, self.cluster_topic_params_, self.cluster_topics_ = best.beta, best.gamma, best.theta
+        self.cluster_counts_ = summary.counts
+        if summary.sums is not summary.counts:
+            self._unit_counts = summary.sums
+        self.overdispersion_, self.cluster_overdispersion_ = summary.dispersion
+        self.dispersion_, self.stabilize_, self.topics_source_ = found.dispersion, found.stabilize, found.topics.source
         self.topic_prior_ = float(self.topic_prior) if isinstance(self.topic_prior, Real) else best.alpha
-        self.bound_ = best.bound
-        self.icl_ = engine.icl(best.bound, **sizes, n_features=n_present)
-        self.bound_history_ = np.array(best.history.bounds)
-        self.n_epochs_, self.converged_ = best.history.n_epochs, best.history.converged
-        self.starts_ = [outcome.report() for outcome in outcomes]
-        drawn = self.cluster_counts_ if self.dispersion_ == "polya" else self.unit_counts  # by `sample`
+        n_present = int((summary.counts.sum(axis=0) > 0).sum())
+        sizes = {"n_clusters": self.n_clusters, "n_topics": self.n_topics, "n_samples": n_samples}
+        self.bound_, self.icl_ = best.bound, engine.icl(best.bound, **sizes, n_features=n_present)
+        self.bound_history_, self.n_epochs_ = np.array(best.history.bounds), best.history.n_epochs
+        self.converged_ = best.history.converged and found.is_complete
+        self.starts_ = [outcome.report() for outcome in found.outcomes]
+        drawn = summary.counts if found.dispersion == "polya" else summary.sums  # by `sample`
         self._mean_length = float(drawn.sum() / n_samples)
         if self.verbose:
             for number, start in enumerate(self.starts_, start=1):
                 message = "start %d (%s): bound %.3f after %d epochs"
                 logger.info(message, number, start.kind, start.bound, start.n_epochs)
+
+    def _set_sample(self, found: Found, backend: RowBackend, seed: np.random.SeedSequence) -> None:
+        """Keep some of the rows, from which temperature and outliers are estimated when they are first needed."""
+        rows, labels = found.rows, found.best.labels
+        some = np.linspace(0, rows.n_rows - 1, n_sampled(rows.n_rows, self.n_clusters)).astype(int)
+        sample, lengths = rows.take(some), map_rows(backend if found.bursts is not None else rows, row_totals, some)
+        if isinstance(self.temperature, str):
+            self._temperature = Temperature(sample, labels[some], self.mixture(), seed)
+        else:
+            self._temperature = float(self.temperature)
+        self._outlier_knots = outliers.FittedSample(sample, lengths, labels[some])
+        self._fitted_rows = backend.rows if isinstance(backend, LocalRows) else None
 
     def checked_counts(self, X: Any) -> Counts:
         """Return X as valid counts for this model; raise an error otherwise."""
@@ -1611,47 +1206,3 @@ def check_not_texts(X: Any) -> None:
             "clusters them, and mmpca.TextClusters.load loads a model of texts with its vocabulary; "
             "mmpca.text.CountTexts only counts words."
         )
-
-
-def check_topics(topics: Any, n_topics: int, totals: NDArray[Any]) -> Array:
-    """Return given topics as float64, (K, V).
-
-    Rows must sum to one, and every feature with counts (`totals`, shape (V,)) must have a positive probability.
-    """
-    if np.ma.is_masked(topics):  # asarray would drop the mask
-        raise ValueError("topics must hold probabilities, but some of them are masked. Fill them in.")
-    beta = np.asarray(topics)
-    if beta.dtype.kind not in "biuf":
-        raise ValueError(
-            f"topics must be a dense array of numbers, but it is a {type(topics).__name__} of type "
-            f"{getattr(topics, 'dtype', beta.dtype)}. Convert it, e.g. with topics.toarray() or topics.astype(float)."
-        )
-    beta = beta.astype(np.float64)
-    expected = (n_topics, len(totals))
-    if beta.shape != expected:
-        remedy = "Pass topics.T." if beta.T.shape == expected else "Pass one row per topic and one column per feature."
-        raise ValueError(
-            f"topics must have shape (n_topics, n_features) = {expected}, but its shape is {beta.shape}. {remedy}"
-        )
-    wrong = np.argwhere(~np.isfinite(beta) | (beta < 0))
-    if len(wrong):
-        k, v = wrong[0]
-        raise ValueError(
-            f"topics must hold probabilities, but topics[{k}, {v}] = {beta[k, v]}. Replace negative and missing values."
-        )
-    sums = beta.sum(axis=1)
-    off = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
-    if off.size:
-        raise ValueError(
-            f"each row of topics must sum to one, but row {off[0]} sums to {sums[off[0]]:.6g}. "
-            "Normalize them: topics / topics.sum(axis=1, keepdims=True)."
-        )
-    impossible = np.flatnonzero((totals > 0) & (beta.sum(axis=0) == 0))
-    if impossible.size:
-        v = impossible[0]
-        raise ValueError(
-            f"every feature that occurs needs a positive probability in some topic, but feature {v} occurs {totals[v]} "
-            f"times and has probability zero in all topics ({impossible.size} such features). "
-            "Smooth the topics, e.g. add 1e-6 and normalize again, or drop the feature."
-        )
-    return beta / sums[:, None]

@@ -77,3 +77,47 @@ def check_topic_prior(prior: Any, n_topics: int) -> float | NDArray[np.float64]:
         if not PRIOR.holds(value):
             raise ValueError(f"topic_prior must be {PRIOR.expected} for every topic; for topic {k}, it is {value!r}.")
     return alpha.astype(np.float64)
+
+
+def check_topics(topics: Any, n_topics: int, totals: NDArray[Any]) -> NDArray[np.float64]:
+    """Return given topics as float64, (K, V).
+
+    Rows must sum to one, and every feature with counts (`totals`, shape (V,)) must have a positive probability.
+    """
+    if np.ma.is_masked(topics):  # asarray would drop the mask
+        raise ValueError("topics must hold probabilities, but some of them are masked. Fill them in.")
+    beta = np.asarray(topics)
+    if beta.dtype.kind not in "biuf":
+        raise ValueError(
+            f"topics must be a dense array of numbers, but it is a {type(topics).__name__} of type "
+            f"{getattr(topics, 'dtype', beta.dtype)}. Convert it, e.g. with topics.toarray() or topics.astype(float)."
+        )
+    beta = beta.astype(np.float64)
+    expected = (n_topics, len(totals))
+    if beta.shape != expected:
+        remedy = "Pass topics.T." if beta.T.shape == expected else "Pass one row per topic and one column per feature."
+        raise ValueError(
+            f"topics must have shape (n_topics, n_features) = {expected}, but its shape is {beta.shape}. {remedy}"
+        )
+    wrong = np.argwhere(~np.isfinite(beta) | (beta < 0))
+    if len(wrong):
+        k, v = wrong[0]
+        raise ValueError(
+            f"topics must hold probabilities, but topics[{k}, {v}] = {beta[k, v]}. Replace negative and missing values."
+        )
+    sums = beta.sum(axis=1)
+    off = np.flatnonzero(np.abs(sums - 1.0) > SUM_TOLERANCE)
+    if off.size:
+        raise ValueError(
+            f"each row of topics must sum to one, but row {off[0]} sums to {sums[off[0]]:.6g}. "
+            "Normalize them: topics / topics.sum(axis=1, keepdims=True)."
+        )
+    impossible = np.flatnonzero((totals > 0) & (beta.sum(axis=0) == 0))
+    if impossible.size:
+        v = impossible[0]
+        raise ValueError(
+            f"every feature that occurs needs a positive probability in some topic, but feature {v} occurs {totals[v]} "
+            f"times and has probability zero in all topics ({impossible.size} such features). "
+            "Smooth the topics, e.g. add 1e-6 and normalize again, or drop the feature."
+        )
+    return beta / sums[:, None]

@@ -79,6 +79,17 @@ class Outcome(NamedTuple):
     history: History
     seconds: float
 
+    @property
+    def theta(self) -> Array:
+        """Expected topic shares of the clusters, (Q, K)."""
+        shares: Array = self.gamma / self.gamma.sum(axis=1, keepdims=True)
+        return shares
+
+    def state(self, sums: Array) -> engine.State:
+        """Return the state of the clusters without their rows, from the sums of these (Q, V)."""
+        sizes = np.bincount(self.labels, minlength=len(sums))
+        return engine.from_sums(sums, sizes, beta=self.beta, alpha=self.alpha, gamma=self.gamma)
+
     def report(self) -> StartReport:
         """Return a summary."""
         history = self.history

@@ -1,0 +1,470 @@
+"""One fit: topics, starts, and the search for the labels that maximize the bound, in the units of the dispersion.
+
+`find_clusters` is the whole of it. Two things may be chosen by comparing candidates on a sample of the rows: where the
+topics come from (`compare_sources`, by held-out features) and, for overdispersed counts, the units of the fit
+(`compare_units`, by the agreement between two halves of the features).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmpca import engine
+from mmpca.backend import LocalRows, RowBackend, Threads, column_totals, group_sums
+from mmpca.counts import Counts, Units, in_units
+from mmpca.model import editing, prediction
+from mmpca.model.checkpoints import Checkpoint
+from mmpca.model.dispersion import (
+    LEAST_SPLITS,
+    MOST_SPLITS,
+    Bursts,
+    Dispersion,
+    burstiness,
+    contenders,
+    feature_halves,
+    is_same_partition,
+    overdispersion,
+)
+from mmpca.model.rules import check_topic_prior, check_topics
+from mmpca.model.starts import (
+    SAMPLED_ROWS,
+    Labels,
+    Outcome,
+    Start,
+    best_of,
+    mixture_labels,
+    mixture_topics,
+    plan_starts,
+    search_from,
+    search_from_starts,
+)
+from mmpca.monitor import History, Monitor
+from mmpca.topics import CountSplit, LDAFit, fit_lda, new_feature_scores, split_counts
+from mmpca.topics.lda import TOL
+
+Array = NDArray[np.float64]
+Saved = Checkpoint | editing.Resumed | None
+
+LEARNED = ("lda", "mixture", "tfidf")  # sources of topics that depend on the rows
+MAX_ROUNDS = 3  # of variance factors and clusters
+PRIOR_ROUNDS = 20  # of estimated priors and clusters
+# Candidates are compared on a sample of the rows: this many, or this many for each cluster if that is more.
+COMPARED_ROWS, ROWS_PER_CLUSTER = 2000, 20
+# Dispersion and stabilization, compared from a few starts on each half of the features; the first wins ties.
+UNITS: tuple[tuple[str, str | None], ...] = (("polya", None), ("multinomial", "sqrt"), ("multinomial", None))
+COMPARED_STARTS, COMPARED_TOL = 2, 1e-4
+CONCENTRATION_ROWS = 1000  # from which the concentration of topic shares is estimated
+
+
+class Fit(NamedTuple):
+    """Everything that one fit depends on, apart from the rows: parameters of `MMPCA`, seeds, threads and progress."""
+
+    n_clusters: int
+    n_topics: int
+    topics: Any
+    topic_prior: Any
+    start: Any
+    n_init: int | str
+    algorithm: engine.Algorithm
+    dispersion: str
+    stabilize: str | None
+    max_epochs: int
+    tol: float
+    refit_topics: bool | str
+    topics_seed: np.random.SeedSequence
+    search_seed: np.random.SeedSequence
+    n_threads: int
+    threads: Threads
+    monitor: Monitor
+    sample_size: int = SAMPLED_ROWS  # with more rows than this, starts are tried on a sample of this size
+    topics_source: str = "given"  # of topics that are an array
+    known: Labels | None = None  # labels of rows that never move, -1 for others
+    topic_seeds: editing.TopicSeeds | None = None
+    merge_split: bool = True
+    row_prior: float | Literal["auto"] = "auto"  # of LDA; this and the next two say how carefully it learns topics
+    n_topic_starts: int | Literal["auto"] = "auto"
+    topics_tol: float = TOL
+
+    def on_sample(self, **changes: Any) -> Fit:
+        """Return the fit of a sample of the rows with the plain model, to compare candidates."""
+        prior = 1.0 if isinstance(self.topic_prior, str) else float(np.mean(self.topic_prior))  # topics in any order
+        plain = {"topics": "lda", "topic_prior": prior, "start": "auto", "algorithm": "greedy", "refit_topics": False}
+        return self._replace(**{**plain, "known": None, "topic_seeds": None, **changes})
+
+    def lda(self, rows: RowBackend) -> LDAFit:
+        """Learn topics by latent Dirichlet allocation."""
+        rng = np.random.default_rng(self.topics_seed)
+        careful: dict[str, Any] = {"row_prior": self.row_prior, "n_init": self.n_topic_starts, "tol": self.topics_tol}
+        return fit_lda(rows, self.n_topics, rng=rng, n_threads=self.n_threads, monitor=self.monitor, **careful)
+
+
+class Topics(NamedTuple):
+    """Topics for the search, where they come from, and what came with them."""
+
+    beta: Array  # (K, V)
+    source: str
+    labels: Labels | None = None  # that belong to these topics, (N,)
+    row_prior: float | Literal["auto"] = "auto"  # of LDA
+
+
+class Found(NamedTuple):
+    """The clusters that a fit has found, and the units of its rows."""
+
+    best: Outcome
+    outcomes: list[Outcome]
+    topics: Topics
+    rows: RowBackend  # in the units of the fit
+    dispersion: str
+    stabilize: str | None
+    bursts: Bursts | None
+    is_complete: bool = True  # not if it was interrupted before factors and clusters had settled
+
+
+def find_clusters(fit: Fit, backend: RowBackend, saved: Saved = None, bursts: Bursts | None = None) -> Found:
+    """Learn topics and find the labels that maximize the bound under them, in the units of the dispersion.
+
+    These are counts, their square roots, or effective counts. The last depend on variance factors, first those of all
+    rows, then those within the last clusters, unless `bursts` has them. ``dispersion="auto"`` is "multinomial" here.
+    """
+    starts, options = _plan(fit, backend)
+    found: Found | None = None
+    labels, n_clusters = np.zeros(backend.n_rows, dtype=np.int32), 1
+    n_rounds = MAX_ROUNDS if fit.dispersion == "polya" and bursts is None else 1
+    for number in range(1, n_rounds + 1):
+        rows, factors, dispersion = backend, bursts, "shares" if fit.dispersion == "shares" else "multinomial"
+        if fit.dispersion == "polya":
+            factors = burstiness(backend, labels, n_clusters) if bursts is None else bursts
+            rows, dispersion = backend.with_counts(in_units, factors.units), "polya"
+        elif fit.stabilize == "sqrt":
+            rows = backend.with_counts(in_units, Units("sqrt"))
+        topics = learn_topics(fit, rows, saved)
+        best, outcomes = search_labels(fit, rows, topics, starts, options, saved)
+        if found is not None and fit.monitor.is_stopped:
+            break
+        found = Found(best, outcomes, topics, rows, dispersion, fit.stabilize, factors)
+        if number == n_rounds or fit.monitor.is_stopped or is_same_partition(best.labels, labels):
+            break
+        fit.monitor.checkpoint = saved = None  # only the first search is saved
+        labels, n_clusters, fit = best.labels, fit.n_clusters, fit._replace(row_prior=topics.row_prior)
+    assert found is not None
+    return found._replace(is_complete=fit.dispersion != "polya" or not fit.monitor.is_stopped)
+
+
+def _plan(fit: Fit, rows: RowBackend) -> tuple[list[Start], engine.SearchOptions]:
+    """Return the starts to try and the options of the search; raise ValueError for a wrong start or prior."""
+    starts, patience = plan_starts(
+        fit.start,
+        fit.n_init,
+        n_clusters=fit.n_clusters,
+        n_topics=fit.n_topics,
+        shape=(rows.n_rows, rows.n_features),
+        seed=fit.search_seed,
+    )
+    return starts, engine.SearchOptions(
+        n_clusters=fit.n_clusters,
+        alpha=check_topic_prior(fit.topic_prior, fit.n_topics),
+        algorithm=fit.algorithm,
+        max_epochs=fit.max_epochs,
+        tol=float(fit.tol),
+        patience=patience,
+        known=fit.known,
+        refits_topics=isinstance(fit.refit_topics, str),
+        merge_split=fit.merge_split,
+    )
+
+
+# --- topics -----------------------------------------------------------------------------------------------------
+
+
+def learn_topics(fit: Fit, rows: RowBackend, saved: Saved = None) -> Topics:
+    """Return the topics that the search uses: those of an earlier fit, or new ones, which a checkpoint saves."""
+    source, lda = fit.topics if isinstance(fit.topics, str) else fit.topics_source, None
+    if saved is not None and saved.beta is not None:
+        return Topics(saved.beta, saved.source or source)
+    if source == "auto" and fit.topic_seeds is None:
+        can_compare = fit.dispersion != "polya" and fit.algorithm != "vbem" and min(fit.n_clusters, fit.n_topics) > 1
+        source, lda = compare_sources(fit, rows) if can_compare else ("lda", None)
+    rng, every = np.random.default_rng(fit.topics_seed), np.arange(rows.n_rows)
+    if not isinstance(fit.topics, str):
+        topics = Topics(check_topics(fit.topics, fit.n_topics, rows.map_reduce(column_totals, every)), source)
+    elif fit.topic_seeds is not None:
+        some, totals = np.sort(rng.permutation(every)[:SAMPLED_ROWS]), rows.map_reduce(column_totals, every)
+        beta = editing.seeded_topics(rows.take(some), totals, fit.n_topics, fit.topic_seeds, rng, fit.monitor)
+        topics = Topics(beta, "lda")
+    elif source == "lda":
+        lda = fit.lda(rows) if lda is None else lda
+        topics = Topics(lda.beta, source, row_prior=lda.row_prior)
+    elif source in ("mixture", "tfidf"):
+        fit.monitor.begin("topics", "topics: clustering without topics")
+        is_present = rows.map_reduce(column_totals, every) > 0  # (V,)
+        some, sizes = np.sort(rng.permutation(every)[:SAMPLED_ROWS]), (fit.n_topics, fit.n_clusters)
+        own = partial(mixture_topics, from_tfidf=source == "tfidf")
+        beta, labels = rows.apply(own, some, is_present, *sizes, rng, fit.monitor)
+        is_of_all = labels is not None and len(labels) == rows.n_rows
+        topics = Topics(beta, source, labels if is_of_all else None)
+    else:
+        beta, is_present = np.zeros((fit.n_topics, rows.n_features)), rows.map_reduce(column_totals, every) > 0
+        beta[:, is_present] = rng.dirichlet(np.ones(is_present.sum()), fit.n_topics)
+        topics = Topics(beta, source)
+    if fit.monitor.is_stopped:  # a later fit must not resume from unfinished topics
+        fit.monitor.checkpoint = None
+    elif isinstance(saved, Checkpoint):
+        saved.save_topics(topics.beta, topics.source)
+    return topics
+
+
+# --- labels -----------------------------------------------------------------------------------------------------
+
+
+def search_labels(
+    fit: Fit,
+    rows: RowBackend,
+    topics: Topics,
+    starts: list[Start],
+    options: engine.SearchOptions,
+    saved: Saved = None,
+) -> tuple[Outcome, list[Outcome]]:
+    """Find the labels that maximize the bound under given topics; return the best search and all of them."""
+    resumed = None if saved is None else saved.labels
+    if resumed is not None:
+        starts = [Start("checkpoint", starts[0].seed, resumed)]
+    elif topics.labels is not None and isinstance(fit.start, str) and fit.start in ("auto", "mixture"):
+        # Under their own topics, these labels are nearly a maximum that other starts reach as well.
+        others = [] if isinstance(fit.n_init, str) else starts[1:]
+        starts = [Start("mixture", starts[0].seed, topics.labels), *others]
+    search = partial(
+        search_from_starts,
+        rows,
+        topics.beta,
+        seed=int(fit.search_seed.generate_state(1)[0]),
+        n_threads=fit.n_threads,
+        monitor=fit.monitor,
+        sample_size=fit.sample_size,
+    )
+    is_free = fit.known is not None and isinstance(fit.start, str) and resumed is None
+    outcomes = search(starts, options._replace(known=None) if is_free else options)
+    # Bounds of starts on a sample are not comparable with the bound of all rows, which comes last.
+    best = best_of([outcome for outcome in outcomes if len(outcome.labels) == rows.n_rows])
+    if is_free:
+        # From the best clusters found without known labels, and from the means of the known rows.
+        seed, known = starts[0].seed, list[list[Outcome]]()
+        for start in (Start("known", seed, best.labels), Start("kmeans", seed, is_seeded=True)):
+            known.append(search([start], options))
+            if fit.monitor.is_stopped:
+                break
+        outcomes += [outcome for some in known for outcome in some]
+        best = _better_for_known(rows, fit.known, [some[-1] for some in known])
+    if isinstance(fit.topic_prior, str):
+        outcomes += _estimate_prior(fit, rows, best, options)
+        best = outcomes[-1]
+    return best, outcomes
+
+
+def _better_for_known(rows: RowBackend, known: Labels | None, candidates: list[Outcome]) -> Outcome:
+    """Return the first of two searches unless the second one agrees with clearly more of the known labels.
+
+    Each known row is assigned without its own contribution. A comparison of bounds would favor clusters that fit
+    the rows a little better and have less to do with the labels.
+    """
+    assert known is not None
+    given = np.flatnonzero(known >= 0)
+    some, right = rows.take(given), list[NDArray[np.bool_]]()
+    for found in candidates:
+        mixture = prediction.ClusterMixture(
+            found.beta,
+            found.theta,
+            found.weights,
+            topic_params=found.gamma,
+            sizes=np.bincount(found.labels, minlength=len(found.gamma)).astype(np.float64),
+            topic_prior=found.alpha,
+        )
+        joint = prediction.joint_log_likelihood(some, mixture, found.labels[given])
+        right.append(joint.argmax(axis=1) == known[given])
+    lead = right[-1].astype(int) - right[0]
+    return candidates[-1] if lead.sum() > np.sqrt(np.abs(lead).sum()) else candidates[0]
+
+
+def _estimate_prior(fit: Fit, rows: RowBackend, best: Outcome, options: engine.SearchOptions) -> list[Outcome]:
+    """Estimate the prior and search on from the labels under it, in turn; return the searches, which only gain."""
+    outcomes = [best]
+    for number in range(PRIOR_ROUNDS):
+        best = outcomes[-1]
+        fit.monitor.begin("prior", f"estimating the topic prior, round {number + 1}")
+        if fit.monitor.is_stopped:
+            break
+        sums = rows.map_reduce(group_sums, np.arange(rows.n_rows), best.labels, shared=(fit.n_clusters,))  # (Q, V)
+        alpha, gamma, _ = engine.estimate_prior(best.state(sums))
+        history = History(fit.monitor, start=0, n_rows=rows.n_rows)
+        start, own = Start("prior", best.start.seed, best.labels, gamma), options._replace(alpha=alpha)
+        outcome = search_from(rows, best.beta, start, own, n_threads=fit.n_threads, history=history)
+        if outcome.bound < best.bound:  # under a prior below one, VE-steps may end in another maximum
+            break
+        outcomes.append(outcome)
+        if np.array_equal(outcome.labels, best.labels):
+            break
+    return outcomes[1:] or [best]
+
+
+# --- what is measured after a search ------------------------------------------------------------------------------
+
+
+class ClusterSums(NamedTuple):
+    """Sums of the clusters that a fit has found, and how much their rows vary."""
+
+    counts: Array  # (Q, V)
+    sums: Array  # the same in the units of the fit
+    dispersion: Dispersion
+
+
+def summarize(found: Found, backend: RowBackend) -> ClusterSums:
+    """Sum up the clusters, and compare the variance within them with what the model of the fit expects."""
+    best, every = found.best, np.arange(backend.n_rows)
+    n_clusters = len(best.weights)
+    counts = sums = backend.map_reduce(group_sums, every, best.labels, shared=(n_clusters,))
+    if found.rows is not backend:
+        sums = found.rows.map_reduce(group_sums, every, best.labels, shared=(n_clusters,))
+    # With variance factors, the variance is that of the counts; otherwise that of whatever was fitted.
+    factors = None if found.bursts is None else found.bursts.factors
+    rows, own = (found.rows, sums) if factors is None else (backend, counts)
+    profiles = own / own.sum(axis=1, keepdims=True)
+    means: dict[str, Array] = {"topics": profiles, "cluster_topics": np.eye(n_clusters)}
+    return ClusterSums(counts, sums, overdispersion(rows, best.labels, **means, factors=factors))
+
+
+def measure_concentration(found: Found, sums: Array, smoothing: float) -> float:
+    """Return the concentration of the rows' topic shares within clusters, from some of the rows."""
+    best, rows = found.best, found.rows
+    some = np.linspace(0, rows.n_rows - 1, min(rows.n_rows, CONCENTRATION_ROWS)).astype(int)
+    return engine.fit_concentration(
+        rows.take(some),
+        best.labels[some],
+        topics=prediction.smoothed_topics(best.beta, best.theta, sums, smoothing),
+        n_clusters=len(best.weights),
+        alpha=best.alpha,
+        threads=rows.threads,
+    )
+
+
+# --- comparisons of candidates, on a sample of the rows -----------------------------------------------------------
+
+
+def compare_sources(fit: Fit, rows: RowBackend) -> tuple[str, LDAFit | None]:
+    """Return the best source of topics, and the fit of LDA if it was needed to compare them.
+
+    The sources are compared by how well their clusters predict held-out features, in a fixed order; each must lead the
+    best one before it by more than the standard error of the difference.
+    """
+    rng = np.random.default_rng([*fit.topics_seed.generate_state(2), 1])
+    n_compared = max(COMPARED_ROWS, ROWS_PER_CLUSTER * fit.n_clusters)
+    beta, lda, split = None, None, None
+    if rows.n_rows <= n_compared:
+        lda = fit.lda(rows)
+        if lda.choice is not None:  # it fitted topics to most counts of all rows, and held out the others
+            split, beta = lda.choice.split, np.ascontiguousarray(lda.choice.mixture.beta_rows.T)
+    fit.monitor.begin("topics", "topics: comparing sources")
+    if split is None:
+        split = split_counts(rows.take(np.sort(rng.permutation(rows.n_rows)[:n_compared])), rng)
+    filled = np.flatnonzero(np.diff(split.kept.indptr))
+    split = CountSplit(split.kept.take(filled), split.held_out.take(filled))
+    if len(filled) <= max(fit.n_clusters, fit.n_topics):
+        return "lda", lda
+    sample = fit.on_sample(n_init=1, monitor=fit.monitor.silent())
+    kept = LocalRows(split.kept, fit.threads)
+    beta = sample.lda(kept).beta if beta is None else beta / beta.sum(axis=1, keepdims=True)
+    labels = {"lda": search_labels(sample, kept, Topics(beta, "lda"), *_plan(sample, kept))[0].labels}
+    for source in ("mixture", "tfidf"):  # a search hardly changes their labels
+        if sample.monitor.is_stopped:
+            fit.monitor.stop()
+            return "lda", lda
+        from_tfidf = source == "tfidf"
+        labels[source] = mixture_labels(split.kept, fit.n_clusters, rng, sample.monitor, from_tfidf=from_tfidf)
+    scores = {source: new_feature_scores(split, found, fit.n_clusters) for source, found in labels.items()}
+    best = "lda"
+    for source in ("mixture", "tfidf"):
+        lead = scores[source] - scores[best]  # of each row
+        is_better = lead.sum() > np.sqrt(len(lead)) * lead.std()
+        if is_better and (best, source) == ("mixture", "tfidf"):
+            # Starts from tf-idf may divide a large cluster in ways that predict well but that other features do not
+            # confirm.
+            is_better = _is_as_reproducible(sample, split.kept, rng)
+        best = source if is_better else best
+    return best, lda
+
+
+def _is_as_reproducible(fit: Fit, rows: Counts, rng: np.random.Generator) -> bool:
+    """Return True unless clusters from tf-idf agree clearly less between halves of the features than others."""
+
+    def labels_of(half: Counts, from_tfidf: bool) -> Labels:
+        return mixture_labels(half, fit.n_clusters, rng, fit.monitor, from_tfidf=from_tfidf, n_chains=1)
+
+    scores = list[list[float]]()
+    while len(scores) < LEAST_SPLITS and not fit.monitor.is_stopped:
+        agreements = agreements_of_halves(rows, fit.n_clusters, rng, labels_of, (False, True))
+        if agreements is None:
+            return True
+        scores.append(agreements)
+    lags = [random - tfidf for random, tfidf in scores]
+    return len(lags) < 2 or bool(np.mean(lags) <= 2.0 * np.std(lags, ddof=1) / np.sqrt(len(lags)))
+
+
+def choose_units(fit: Fit, found: Found, backend: RowBackend) -> Found:
+    """Return the clusters of overdispersed counts in the units that suit them best: those found, or others."""
+    fit.monitor.checkpoint = None  # only the first search is saved
+    dispersion, stabilize = compare_units(fit, backend)
+    if (dispersion, stabilize) == (found.dispersion, found.stabilize):
+        return found
+    other = find_clusters(fit._replace(dispersion=dispersion, stabilize=stabilize), backend)
+    return found if fit.monitor.is_stopped else other
+
+
+def compare_units(fit: Fit, backend: RowBackend) -> tuple[str, str | None]:
+    """Return the dispersion and stabilization whose clusters agree best between two halves of the features."""
+    fit.monitor.begin("dispersion", "choosing the dispersion")
+    rng = np.random.default_rng(fit.topics_seed)
+    rows = backend.take(np.sort(rng.permutation(backend.n_rows)[:COMPARED_ROWS]))
+    sample = fit.on_sample(n_init=COMPARED_STARTS, n_topic_starts=COMPARED_STARTS, topics_tol=COMPARED_TOL)
+    priors: dict[int, Any] = {}
+
+    def labels_of(half: Counts, candidate: int) -> Labels:
+        dispersion, stabilize = UNITS[candidate]
+        own = sample._replace(n_topics=min(fit.n_topics, half.n_features), dispersion=dispersion, stabilize=stabilize)
+        own = own._replace(row_prior=priors.get(candidate, "auto"))  # the first half shows the prior to use
+        found = find_clusters(own, LocalRows(half, fit.threads))
+        priors[candidate] = found.topics.row_prior
+        return found.best.labels
+
+    scores, left = np.empty((0, len(UNITS))), np.arange(len(UNITS))
+    while not fit.monitor.is_stopped and len(left) > 1 and len(scores) < MOST_SPLITS:
+        agreements = agreements_of_halves(rows, fit.n_clusters, rng, labels_of, left.tolist())
+        if agreements is None:
+            break
+        scores = np.vstack([scores, np.full(len(UNITS), -np.inf)])
+        scores[-1, left] = agreements
+        left = left[contenders(scores[:, left])]
+    if not len(scores):  # too few features or rows to compare anything
+        return "multinomial", None
+    return UNITS[int(scores.sum(axis=0).argmax())]
+
+
+def agreements_of_halves(
+    rows: Counts,
+    n_clusters: int,
+    rng: np.random.Generator,
+    labels_of: Callable[[Counts, Any], Labels],
+    candidates: Sequence[Any],
+) -> list[float] | None:
+    """Return how well the clusters of each candidate agree between two random halves of the features (ARI).
+
+    None if there are too few rows or features. ``labels_of(half, candidate)`` clusters the rows of a half.
+    """
+    from sklearn.metrics import adjusted_rand_score  # not needed otherwise
+
+    halves = feature_halves(rows, rng)
+    if halves is None or halves[0].n_rows <= n_clusters:
+        return None
+    return [float(adjusted_rand_score(*(labels_of(half, candidate) for half in halves))) for candidate in candidates]
