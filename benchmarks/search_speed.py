@@ -81,7 +81,7 @@ def timed_search(
     with open_threads(n_threads) as threads:
         backend = LocalRows(state.rows, threads)
         for _ in range(repeats):
-            copy, history = engine.copy(state), TimedHistory(clock, n_rows=backend.n_rows)
+            copy, history = engine.copy(state), TimedHistory(clock)
             engine.climb(copy, options, rng=np.random.default_rng(2), backend=backend, history=history)
             seconds = np.minimum(seconds, np.diff(history.times))
     return TimedSearch(copy.labels, history.n_moves, np.asarray(seconds))

@@ -184,7 +184,7 @@ def test_a_computation_can_be_stopped_without_a_callback():
 
 def test_a_block_is_reported_with_start_epoch_moves_and_bound(monitor, reports):
     monitor.begin("starts", "", 2)
-    history = History(monitor, start=2, n_rows=80)
+    history = History(monitor, start=2)
     history.block_done(40, 7)
     history.block_done(40, 1)
     history.end_epoch(-10.5, LABELS)
@@ -222,7 +222,7 @@ def test_labels_are_kept_after_each_epoch_over_all_rows_only():
 
 
 def test_a_history_travels_between_processes(monitor):
-    history = History(monitor, start=3, n_rows=80, cancel=Event())
+    history = History(monitor, start=3, cancel=Event())
     history.end_epoch(-2.0, LABELS)
     copy = pickle.loads(pickle.dumps(history))
     assert (copy.start, copy.n_rows, copy.bounds, copy.n_moves) == (3, 80, [-2.0], [0])

@@ -152,9 +152,11 @@ def even_slices(ends: NDArray[np.int64], n_wanted: int) -> list[slice]:
     return [slice(first, last) for first, last in pairwise([0, *cuts.tolist(), len(ends) - 1]) if first < last]
 
 
-def slices_of(block: Counts, rows: Rows) -> list[slice]:
-    """Cut `rows`, some rows of a block, into slices that are large enough for their own partial sums."""
-    ends = np.concatenate([[0], np.cumsum(block.indptr[rows + 1] - block.indptr[rows])])
+def slices_of(block: Counts, rows: Rows | None = None) -> list[slice]:
+    """Cut `rows`, some rows of a block, or all of them, into slices that are large enough for partial sums."""
+    ends = block.indptr
+    if rows is not None:
+        ends = np.concatenate([[0], np.cumsum(block.indptr[rows + 1] - block.indptr[rows])])
     return even_slices(ends, n_slices(int(ends[-1]), block.n_features))
 
 
@@ -241,20 +243,20 @@ class LocalRows:
         return result
 
     def apply(self, call: Callable[..., Any], rows: Rows, *arguments: Any) -> Any:
-        """Call the function on the rows, copied unless all of them are wanted."""
-        return call(select(self.rows, rows), *arguments)
+        """Call the function on the rows."""
+        return call(self.rows.take(rows), *arguments)
 
     def map(self, call: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call the function for each task, in threads."""
-        return self.threads.map(lambda task: call(select(self.rows, task[0]), *task[1:]), tasks)
+        return self.threads.map(lambda task: call(self.rows.take(task[0]), *task[1:]), tasks)
 
     def with_counts(self, call: Callable[..., Counts], *shared: Any) -> LocalRows:
         """Return the same rows with other counts."""
         return LocalRows(call(self.rows, *shared), self.threads)
 
     def take(self, rows: Rows) -> Counts:
-        """Return some rows, copied unless all of them are wanted."""
-        return select(self.rows, rows)
+        """Return some rows, in the given order."""
+        return self.rows.take(rows)
 
     def broadcast(self, value: Any) -> Any:
         """Return the value itself."""
@@ -275,12 +277,6 @@ def map_rows(
 # --- functions of a block that several layers need ----------------------------------------------------------------
 
 
-def select(block: Counts, rows: Rows) -> Counts:
-    """Return some rows of a block, without a copy if these are all of them."""
-    is_all = len(rows) == block.n_rows and bool((rows == np.arange(block.n_rows)).all())
-    return block if is_all else block.take(rows)
-
-
 def row_totals(block: Counts, rows: Rows, threads: Threads) -> NDArray[np.int64]:
     """Return the totals of some rows, (n,)."""
     return block.row_totals()[rows]
@@ -293,15 +289,15 @@ def row_entries(block: Counts, rows: Rows, threads: Threads) -> NDArray[np.int64
 
 def column_totals(block: Counts, rows: Rows, threads: Threads) -> NDArray[np.int64]:
     """Return the totals of the features over some rows, (V,)."""
-    return select(block, rows).column_totals()
+    return block.take(rows).column_totals()
 
 
 def group_sums(block: Counts, rows: Rows, groups: NDArray[Any], n_groups: int, threads: Threads) -> NDArray[np.float64]:
     """Return the sums of some rows by group, (groups, V)."""
-    return select(block, rows).group_sums(groups, n_groups)
+    return block.take(rows).group_sums(groups, n_groups)
 
 
 def group_rows(block: Counts, rows: Rows, groups: NDArray[Any], n_groups: int, threads: Threads) -> NDArray[np.float64]:
     """Count the rows in which each feature occurs, by group, (groups, V)."""
-    selected = select(block, rows)
+    selected = block.take(rows)
     return selected._replace(data=np.broadcast_to(np.int32(1), selected.nnz)).group_sums(groups, n_groups)

@@ -87,7 +87,10 @@ class Counts(NamedTuple):
         return totals
 
     def take(self, rows: ArrayLike | slice) -> "Counts":
-        """Return rows selected by indices, a mask or a slice; a slice of consecutive rows is a view, not a copy."""
+        """Return rows selected by indices, a mask or a slice.
+
+        Nothing is copied for all rows in their order, or for a slice of consecutive rows.
+        """
         if isinstance(rows, slice):
             start, stop, step = rows.indices(self.n_rows)
             if step == 1:
@@ -95,7 +98,10 @@ class Counts(NamedTuple):
                 entries = slice(indptr[0], indptr[-1])
                 return Counts(indptr - indptr[0], self.indices[entries], self.data[entries], self.n_features)
             rows = np.arange(start, stop, step)
-        selected = np.arange(self.n_rows)[np.asarray(rows)]
+        every = np.arange(self.n_rows)
+        selected = every[np.asarray(rows)]
+        if np.array_equal(selected, every):
+            return self
         first = self.indptr[selected]
         sizes = self.indptr[selected + 1] - first
         indptr = np.concatenate([[0], np.cumsum(sizes)])

@@ -236,8 +236,6 @@ class History:
     monitor : Monitor, optional
     start : int
         Number of the start, from 1; 0 for the search over all rows that follows starts on a sample.
-    n_rows : int
-        Rows that an epoch visits.
     cancel : Event, optional
         Set from outside when the result of this search is no longer needed.
 
@@ -255,11 +253,9 @@ class History:
         Whether the search was stopped by Ctrl-C or by the callback.
     """
 
-    def __init__(
-        self, monitor: Monitor | None = None, *, start: int = 1, n_rows: int = 0, cancel: Event | None = None
-    ) -> None:
+    def __init__(self, monitor: Monitor | None = None, *, start: int = 1, cancel: Event | None = None) -> None:
         self.monitor = Monitor() if monitor is None else monitor
-        self.start, self.n_rows, self._cancel = start, n_rows, cancel
+        self.start, self._cancel = start, cancel
         self.bounds: list[float] = []
         self.n_moves: list[int] = []
         self.n_undone = 0
@@ -274,6 +270,11 @@ class History:
         """Number of finished epochs, including a last one without a move."""
         return len(self.n_moves)
 
+    @property
+    def is_cancelled(self) -> bool:
+        """True if the result of this search is no longer needed."""
+        return self._cancel is not None and self._cancel.is_set()
+
     def block_done(self, n_rows: int, n_moves: int) -> None:
         """Report a block of visited rows; the search is interrupted if the callback asks for it."""
         self.n_done += n_rows
@@ -282,13 +283,13 @@ class History:
         text = f"start {self.start}" if self.start else "all rows"
         text += f", epoch {epoch}, {self.n_moves_now:,} moves" + ("" if bound is None else f", bound {bound:,.1f}")
         self.monitor.step(0, text, start=self.start, epoch=epoch, n_moves=self.n_moves_now, bound=bound)
-        self.interrupted |= self.monitor.is_stopped or (self._cancel is not None and self._cancel.is_set())
+        self.interrupted |= self.monitor.is_stopped or self.is_cancelled
 
     def between_epochs(self, work: str) -> bool:
         """Report work between two epochs, such as merges; return False if the search is interrupted."""
         text = f"start {self.start}" if self.start else "all rows"
         self.monitor.step(0, f"{text}, {work}", start=self.start)
-        self.interrupted |= self.monitor.is_stopped or (self._cancel is not None and self._cancel.is_set())
+        self.interrupted |= self.monitor.is_stopped or self.is_cancelled
         return not self.interrupted
 
     def end_epoch(self, bound: float, labels: NDArray[Any]) -> None:

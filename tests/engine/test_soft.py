@@ -29,7 +29,7 @@ class Result:
     """A fit by variational EM with its history."""
 
     def __init__(self, state, *, callback=None, **options):
-        self.run = History(Monitor(callback), n_rows=len(state.labels))
+        self.run = History(Monitor(callback))
         self.fit = soft.vbem(state, engine.SearchOptions(state.n_clusters, **options), history=self.run)
         self.labels, self.weights, self.responsibilities = self.fit.labels, self.fit.weights, self.fit.responsibilities
         self.beta, self.gamma = self.fit.state.topics.beta, self.fit.state.clusters.gamma

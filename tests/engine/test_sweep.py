@@ -28,7 +28,7 @@ ALGORITHMS = ["greedy", "exact", "cvem"]
 def search(state, *, rng, callback=None, n_threads=1, merge_split=False, **options):
     """Climb, with merges and splits if asked for, and return the history."""
     options = engine.SearchOptions(state.n_clusters, state.topics.alpha, **({"max_epochs": 50} | options))
-    history = History(Monitor(callback), n_rows=len(state.labels))
+    history = History(Monitor(callback))
     with open_threads(n_threads) as threads:
         run = engine.search if merge_split else engine.climb
         return run(state, options, rng=rng, backend=LocalRows(state.rows, threads), history=history)

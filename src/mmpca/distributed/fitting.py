@@ -11,7 +11,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mmpca.backend import RowBackend, Rows, Threads, map_rows, select
+from mmpca.backend import RowBackend, Rows, Threads, map_rows
 from mmpca.counts import Counts
 from mmpca.distributed.sources import Loaded, Reading, load
 from mmpca.distributed.workers import open_workers
@@ -216,20 +216,20 @@ def predict_rows(
 ) -> NDArray[np.int32]:
     """Return the most probable cluster of some rows of a block."""
     found = np.empty(len(rows), dtype=np.int32)
-    for part, joint in prediction.joint_in_blocks(select(block, rows), scores, labels, threads):
+    for part, joint in prediction.joint_in_blocks(block.take(rows), scores, labels, threads):
         found[part] = joint.argmax(axis=1)
     return found
 
 
 def probability_rows(block: Counts, rows: Rows, labels: NDArray[np.int32], scores: Scores, threads: Threads) -> Array:
     """Return the probability of each cluster for some rows of a block, (n, Q)."""
-    return prediction.posterior(prediction.joint_of(select(block, rows), scores, labels, threads), scores.temperature)
+    return prediction.posterior(prediction.joint_of(block.take(rows), scores, labels, threads), scores.temperature)
 
 
 def best_rows(block: Counts, rows: Rows, labels: NDArray[np.int32], scores: Scores, threads: Threads) -> NDArray[Any]:
     """Return the most probable cluster of some rows of a block and its probability, an array of `prediction.BEST`."""
     best = np.empty(len(rows), dtype=prediction.BEST)
-    for part, joint in prediction.joint_in_blocks(select(block, rows), scores, labels, threads):
+    for part, joint in prediction.joint_in_blocks(block.take(rows), scores, labels, threads):
         best[part] = prediction.most_probable(prediction.posterior(joint, scores.temperature))
     return best
 
@@ -237,6 +237,6 @@ def best_rows(block: Counts, rows: Rows, labels: NDArray[np.int32], scores: Scor
 def own_rows(block: Counts, rows: Rows, labels: NDArray[np.int32], scores: Scores, threads: Threads) -> Array:
     """Return the probability of each fitted row's own cluster, for some rows of a block."""
     own = np.empty(len(rows))
-    for part, joint in prediction.joint_in_blocks(select(block, rows), scores, labels, threads):
+    for part, joint in prediction.joint_in_blocks(block.take(rows), scores, labels, threads):
         own[part] = prediction.own_probability(prediction.posterior(joint, scores.temperature), labels[part])
     return own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -117,8 +118,12 @@ class MergeSplit:
         upper = _merge_loss_bounds(self.state)
         pairs = sorted(combinations(range(self.state.n_clusters), 2), key=lambda pair: upper[pair])
         pairs = pairs[: min(self.state.n_clusters, MOST_MERGES)]
-        losses = self.backend.threads.map(self._merge_loss, pairs)
-        return sorted(Merge(loss, pair) for loss, pair in zip(losses, pairs, strict=True))
+        pooled = self.backend.threads.map(partial(pooled_value, self.state), pairs)
+        values, sizes = self.state.clusters.value, self.state.clusters.sizes
+        return sorted(
+            Merge(merge_loss(values[[*pair]], sizes[[*pair]], value), pair)
+            for pair, value in zip(pairs, pooled, strict=True)
+        )
 
     def _allowed_merges(self, merges: list[Merge], known: NDArray[np.int32]) -> list[Merge]:
         """Return the merges in which no known row moves: the rows of the second cluster join the first."""
@@ -129,11 +134,6 @@ class MergeSplit:
             for merge in allowed
         ]
 
-    def _merge_loss(self, pair: tuple[int, int]) -> float:
-        """Return the exact loss of merging two clusters."""
-        clusters, at = self.state.clusters, list(pair)
-        return merge_loss(clusters.value[at], clusters.sizes[at], pooled_value(self.state, at))
-
     def splits(self, at_least: float) -> list[Split]:
         """Return splits of the most promising clusters, the largest gain first.
 
@@ -142,8 +142,12 @@ class MergeSplit:
         halves = self._halves()
         n_tried = max(LEAST_SPLITS, int(SPLIT_SHARE * len(halves)))
         promising = sorted(range(len(halves)), key=lambda q: -halves[q].promise)[:n_tried]
-        untried = [q for q in promising if not self._is_tried(q, halves[q].members, at_least)]
-        for q in untried:
+        untried = []
+        for q in promising:
+            last = self._splits.get(q)
+            if last is not None and last.at_least <= at_least and np.array_equal(last.members, halves[q].members):
+                continue  # it has kept its rows, and was not given up too soon
+            untried.append(q)
             self._splits[q] = Split(-np.inf, q, halves[q].members[:0], halves[q].members, at_least)
         can_split = [q for q in untried if halves[q].promise > -np.inf]
         tasks = []
@@ -190,11 +194,6 @@ class MergeSplit:
                 raise _Interrupted
             results += self.backend.map(call, tasks[start : start + TRIALS_AT_ONCE])
         return results
-
-    def _is_tried(self, q: int, members: NDArray[np.int64], at_least: float) -> bool:
-        """Return True if a cluster with these rows was tried before, and not given up too soon."""
-        known = self._splits.get(q)
-        return known is not None and known.at_least <= at_least and np.array_equal(known.members, members)
 
     def _extend(self, q: int, halves: _Halves, trial: tuple[float, Array, NDArray[np.bool_]], at_least: float) -> Split:
         """Return the split found on a sample, extended to all rows of the cluster."""

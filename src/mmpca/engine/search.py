@@ -46,7 +46,7 @@ def search(
         Bound and moves of an epoch include those of merges and splits just before it.
     """
     backend = LocalRows(state.rows) if backend is None else backend
-    history = History(n_rows=len(state.labels)) if history is None else history
+    history = History() if history is None else history
     first = options._replace(few_moves=max(options.few_moves, int(FEW_MOVES_SHARE * len(state.labels))))
     try:
         if options.algorithm != "greedy" or not options.merge_split:

@@ -162,7 +162,7 @@ def vbem(state: State, options: SearchOptions, *, history: History | None = None
     -------
     SoftFit
     """
-    history = History(n_rows=state.rows.n_rows) if history is None else history
+    history = History() if history is None else history
     X, tol = state.rows.to_csr().astype(np.float64), max(options.tol, MIN_TOL)
     fit = gather(X, one_hot(state.labels, state.n_clusters), state, temperature=1.0, with_topics=False)
     history.bounds.append(fit.bound)

@@ -6,6 +6,7 @@ Five functions connect the search and the model: :func:`bound`, :func:`gain`, :f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -304,9 +305,9 @@ def _require(holds: bool, message: str) -> None:
         raise AssertionError(message)
 
 
-def pooled_value(state: State, merged: list[int]) -> float:
+def pooled_value(state: State, some: Sequence[int]) -> float:
     """Return max J of the summed counts of several clusters."""
-    clusters = state.clusters
+    clusters, merged = state.clusters, list(some)
     share = clusters.totals[merged] / clusters.totals[merged].sum()
     pooled = Clusters._make(np.zeros_like(array[:1]) for array in clusters)._replace(
         counts=clusters.counts[merged].sum(axis=0, keepdims=True),

@@ -405,7 +405,7 @@ def climb(
     """
     n_rows = len(state.labels)
     backend = LocalRows(state.rows) if backend is None else backend
-    history = History(n_rows=n_rows) if history is None else history
+    history = History() if history is None else history
     current, n_before = max([bound(state), *history.bounds[-1:]]), history.n_epochs  # rounding
     if not history.bounds:
         history.bounds.append(current)

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mmpca.backend import RowBackend, Rows, Threads, column_totals, select
+from mmpca.backend import RowBackend, Rows, Threads, column_totals
 from mmpca.counts import Counts
 from mmpca.errors import StoreError
 from mmpca.model.rules import SUM_TOLERANCE
@@ -190,7 +190,7 @@ def row_digest(block: Counts, rows: Rows, numbers: Rows, threads: Threads) -> Wo
     """
     of_features = _words(FIRST_FEATURE + np.arange(block.n_features, dtype=np.uint64))  # (V,)
     of_rows = _words(numbers.astype(np.uint64))  # (n,)
-    digest: Words = (of_rows * select(block, rows).row_totals(of_features)).sum(keepdims=True)
+    digest: Words = (of_rows * block.take(rows).row_totals(of_features)).sum(keepdims=True)
     return digest
 
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mmpca import kernels
-from mmpca.backend import EXACT_BITS, LocalRows, RowBackend, Rows, Threads, even_slices, group_sums, map_rows, select
+from mmpca.backend import EXACT_BITS, LocalRows, RowBackend, Rows, Threads, even_slices, group_sums, map_rows
 from mmpca.counts import Counts, Units, as_counts
 
 Array = NDArray[np.float64]
@@ -199,7 +199,7 @@ def squares_and_rows(
 
     Sums of whole numbers below 2**53 are exact in any order.
     """
-    selected, n_features = select(block, rows), block.n_features
+    selected, n_features = block.take(rows), block.n_features
     found = np.zeros((n_clusters + 1, n_features))
     for part in even_slices(selected.indptr, -(-selected.nnz // ENTRIES_AT_ONCE)):
         some = selected.take(part)

@@ -299,7 +299,7 @@ def _estimate_prior(fit: Fit, rows: RowBackend, best: Outcome, options: engine.S
             break
         sums = rows.map_reduce(group_sums, np.arange(rows.n_rows), best.labels, shared=(fit.n_clusters,))  # (Q, V)
         alpha, gamma, _ = engine.estimate_prior(best.state(sums))
-        history = History(fit.monitor, start=0, n_rows=rows.n_rows)
+        history = History(fit.monitor, start=0)
         start, own = Start("prior", best.start.seed, best.labels, gamma), options._replace(alpha=alpha)
         outcome = search_from(rows, best.beta, start, own, n_threads=fit.n_threads, history=history)
         if outcome.bound < best.bound:  # under a prior below one, VE-steps may end in another maximum

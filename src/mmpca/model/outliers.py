@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import gammaln, ndtr, ndtri
 
-from mmpca.backend import Rows, Threads, select
+from mmpca.backend import Rows, Threads
 from mmpca.counts import Counts, as_counts, no_rows, stacked
 from mmpca.engine import shares
 from mmpca.model.dispersion import draw_bursts, draw_shares, in_counts
@@ -326,7 +326,7 @@ def knots_of(model: MMPCA) -> Array | None:
 
 def score_block(block: Counts, rows: Rows, clusters: Labels, model: MMPCA, threads: Threads) -> Array:
     """Return the scores of some rows of a block that were not fitted, (n,)."""
-    some = select(block, rows)
+    some = block.take(rows)
     return outlier_scores(model, some, np.full(some.n_rows, -1, dtype=np.int32), clusters)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from threading import Event
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from mmpca import engine
-from mmpca.backend import LocalRows, RowBackend, Rows, Threads, map_rows, one_blas_thread, open_threads, select
+from mmpca.backend import LocalRows, RowBackend, Rows, Threads, map_rows, one_blas_thread, open_threads
 from mmpca.counts import LARGEST_COUNT, Counts, as_counts
 from mmpca.engine.bound import Array, cluster_bound, size_terms
 from mmpca.gibbs import PRIORS, Chain, run_chain
@@ -370,7 +371,7 @@ def search_from(
     began = perf_counter()
     backend = LocalRows(rows) if isinstance(rows, Counts) else rows
     local = backend.rows if isinstance(backend, LocalRows) else backend.take(np.arange(0))
-    history = History(n_rows=backend.n_rows) if history is None else history
+    history = History() if history is None else history
     rng = np.random.default_rng(start.seed)
     labels = draw_labels(local, beta, start, options, shares, rng, history.monitor)
     if options.known is not None and (labels != options.known)[options.known >= 0].any():
@@ -388,6 +389,8 @@ def search_from(
         else:
             engine.search(state, options, rng=rng, backend=backend, history=history)
             labels, weights = state.labels, state.clusters.sizes / len(labels)
+    if history.interrupted and not history.is_cancelled:  # by Ctrl-C or by the callback
+        history.monitor.stop()
     seconds = perf_counter() - began
     topics, gamma = state.topics, state.clusters.gamma
     return Outcome(start, history.bounds[-1], labels, weights, gamma, topics.alpha, topics.beta, history, seconds)
@@ -458,11 +461,8 @@ def _search_all_rows(
 ) -> Outcome:
     """Search all of many rows from given labels."""
     monitor.begin("search", "searching all rows")
-    history = History(monitor, start=0, n_rows=backend.n_rows)
-    outcome = search_from(backend, beta, start, options, n_threads=n_threads, history=history)
-    if history.interrupted:
-        monitor.stop()
-    return outcome
+    history = History(monitor, start=0)
+    return search_from(backend, beta, start, options, n_threads=n_threads, history=history)
 
 
 def _extend(backend: RowBackend, sample: Rows, beta: Array, best: Outcome, options: engine.SearchOptions) -> Labels:
@@ -491,7 +491,7 @@ def _search_on_workers(
         shares = backend.broadcast(map_rows(backend, shares_of_block, rows, shared=shared))
     sent, outcomes = (backend.broadcast(beta), backend.broadcast(options)), list[Outcome]()
     monitor.begin("starts", "searching from the first starts on the workers", len(starts))
-    while n_next := n_needed([outcome.bound for outcome in outcomes], options.patience, len(starts)):
+    while n_next := n_needed([one.bound for one in outcomes], options.patience, len(starts)):
         tasks = [(rows, sent[0], start, sent[1], shares) for start in starts[len(outcomes) : len(outcomes) + n_next]]
         try:
             outcomes += backend.map(search_collected_rows, tasks)
@@ -512,7 +512,7 @@ def _shares_tol(n_rows: int) -> float:
 
 def shares_of_block(block: Counts, rows: Rows, beta: Array, prior: float, tol: float, threads: Threads) -> Array:
     """Return the topic shares of some rows of a block, (n, K)."""
-    return topic_shares(select(block, rows), beta, prior=prior, tol=tol)
+    return topic_shares(block.take(rows), beta, prior=prior, tol=tol)
 
 
 def search_collected_rows(
@@ -542,36 +542,18 @@ def search_local_rows(
         shares = topic_shares(rows, beta, prior=options.alpha, tol=tol, n_threads=n_threads, monitor=monitor)
     # Many rows keep all threads busy with one start; then the starts come one after another.
     n_parallel = 1 if rows.n_rows > SHARED_ROWS else min(n_threads, len(starts))
-    is_enough, outcomes = Event(), list[Outcome]()
-
-    def search_one(number: int) -> Outcome | None:
-        # The first start is searched for at least a block, so that a request to stop always leaves a model.
-        if is_enough.is_set() or (monitor.is_stopped and number > 0):
-            return None
-        history = History(monitor, start=number + 1, n_rows=rows.n_rows, cancel=is_enough)
-        n_own = n_threads // n_parallel
-        outcome = search_from(rows, beta, starts[number], options, shares=shares, n_threads=n_own, history=history)
-        if history.interrupted and not is_enough.is_set():  # by Ctrl-C or by the callback
-            monitor.stop()
-        return outcome
-
-    def add(outcome: Outcome | None) -> bool:
-        """Add an outcome; return True if no more are needed."""
-        if outcome is None:
-            return True
-        outcomes.append(outcome)
-        monitor.step(1)
-        return monitor.is_stopped or n_needed([one.bound for one in outcomes], options.patience, len(starts)) == 0
-
+    search = partial(search_from, rows, beta, options=options, shares=shares, n_threads=n_threads // n_parallel)
     monitor.begin("starts", "start 1: drawing labels", len(starts))
+    outcomes = list[Outcome]()
     try:
-        if n_parallel == 1:
-            for number in range(len(starts)):
-                if add(search_one(number)):
-                    break
-        else:
-            with ThreadPoolExecutor(n_parallel) as pool:
-                _search_in_parallel(pool, search_one, len(starts), add, is_enough, monitor)
+        if n_parallel > 1:
+            _search_in_parallel(search, starts, outcomes, n_parallel, options.patience, monitor)
+            return outcomes
+        for number, start in enumerate(starts, start=1):
+            outcomes.append(search(start, history=History(monitor, start=number)))
+            monitor.step(1)
+            if monitor.is_stopped or not n_needed([one.bound for one in outcomes], options.patience, len(starts)):
+                break
     except KeyboardInterrupt:
         monitor.stop()
         if not outcomes:
@@ -580,34 +562,50 @@ def search_local_rows(
 
 
 def _search_in_parallel(
-    pool: ThreadPoolExecutor,
-    search_one: Callable[[int], Outcome | None],
-    n_starts: int,
-    add: Callable[[Outcome | None], bool],
-    is_enough: Event,
+    search: Callable[..., Outcome],
+    starts: list[Start],
+    outcomes: list[Outcome],
+    n_parallel: int,
+    patience: int,
     monitor: Monitor,
 ) -> None:
     """Add outcomes in order until they are enough; after Ctrl-C, those of all searches that had begun."""
-    futures, n_added = list[Future[Outcome | None]](), 0
-    try:
-        for number in range(n_starts):
-            futures.append(pool.submit(search_one, number))
-        for future in futures:
-            outcome = future.result()
-            n_added += 1
-            if add(outcome):
-                break
-        is_enough.set()
-        for future in futures:  # raises an error even if the outcome is not needed
-            future.result()
-    except KeyboardInterrupt:  # only the main thread receives it; the others stop after their block
-        monitor.stop()
-        for future in futures[n_added:]:
-            if not future.exception():
-                add(future.result())
-        raise
-    finally:
-        is_enough.set()
+    is_enough, futures, n_added = Event(), list[Future[Outcome | None]](), 0
+
+    def search_one(number: int, start: Start) -> Outcome | None:
+        # The first start is searched for at least a block, so that a request to stop always leaves a model.
+        if is_enough.is_set() or (monitor.is_stopped and number > 1):
+            return None
+        return search(start, history=History(monitor, start=number, cancel=is_enough))
+
+    def add(outcome: Outcome | None) -> bool:
+        """Add an outcome; return True if no more are needed."""
+        if outcome is None:
+            return True
+        outcomes.append(outcome)
+        monitor.step(1)
+        return monitor.is_stopped or not n_needed([one.bound for one in outcomes], patience, len(starts))
+
+    with ThreadPoolExecutor(n_parallel) as pool:
+        try:
+            for number, start in enumerate(starts, start=1):
+                futures.append(pool.submit(search_one, number, start))
+            for future in futures:
+                outcome = future.result()
+                n_added += 1
+                if add(outcome):
+                    break
+            is_enough.set()
+            for future in futures:  # raises an error even if the outcome is not needed
+                future.result()
+        except KeyboardInterrupt:  # only the main thread receives it; the others stop after their block
+            monitor.stop()
+            for future in futures[n_added:]:
+                if not future.exception():
+                    add(future.result())
+            raise
+        finally:
+            is_enough.set()
 
 
 def best_of(outcomes: Sequence[Outcome]) -> Outcome:

@@ -85,7 +85,7 @@ class Intro(Experiment):
             epochs = progress.epoch - 1 + history.n_done / rows.n_rows
             course.append((epochs, engine.bound(state), agreement(data.labels, state.labels).ari))
 
-        history = History(Monitor(record), n_rows=rows.n_rows)
+        history = History(Monitor(record))
         options = engine.SearchOptions(n_clusters, algorithm="exact", max_epochs=MAX_EPOCHS)
         engine.climb(state, options, rng=rng, history=history)
         true = engine.bound(_true_state(rows, data.labels, beta))
@@ -330,7 +330,7 @@ def times_from_one_start(rows: Counts, n_clusters: int, beta: Any, seed: int) ->
         return engine.build(rows, labels, n_clusters=n_clusters, beta=beta, alpha=1.0)
 
     options = engine.SearchOptions(n_clusters, max_epochs=MAX_EPOCHS)
-    exact_options, history = options._replace(algorithm="exact"), History(n_rows=rows.n_rows)
+    exact_options, history = options._replace(algorithm="exact"), History()
     ours, published = start(), start()
     greedy = _time(lambda: engine.search(ours, options, rng=np.random.default_rng(seed)))
     rng = np.random.default_rng(seed)

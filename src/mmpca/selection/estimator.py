@@ -18,7 +18,7 @@ from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mmpca.backend import LocalRows, one_blas_thread, open_threads, select
+from mmpca.backend import LocalRows, one_blas_thread, open_threads
 from mmpca.counts import Counts, Units
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning, SuspiciousCountsWarning, warn
 from mmpca.model import MMPCA
@@ -372,7 +372,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         if n_topics is not None and len(n_topics) == 1:  # nothing to compare
             return {n_topics[0]: held_out.HeldOut(np.zeros(1), 0, 1.0, 1.0, 1.0, np.zeros(1, dtype=int))}
         rng = np.random.default_rng([options.seed, 0])
-        some = select(rows, sample_rows(np.diff(rows.indptr), HELD_OUT_ENTRIES, rng))
+        some = rows.take(sample_rows(np.diff(rows.indptr), HELD_OUT_ENTRIES, rng))
         auto = held_out.N_PARTS if some.nnz <= held_out.SMALL else 1
         n_folds = auto if isinstance(self.n_folds, str) else min(int(self.n_folds), held_out.N_PARTS)
         folds = held_out.make_folds(some, n_folds, rng)

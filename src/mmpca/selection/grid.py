@@ -23,7 +23,6 @@ from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 
 from mmpca import engine
-from mmpca.backend import select
 from mmpca.counts import Counts
 from mmpca.model import starts
 from mmpca.monitor import Monitor
@@ -103,7 +102,7 @@ def learn(rows: Counts, options: CellOptions, n_topics: int, n_entries: int | No
     sample_rng, folds_rng, starts_rng = map(np.random.default_rng, np.random.SeedSequence(options.seed).spawn(3))
     if n_entries is None:
         n_entries = max(PREDICTED_ENTRIES, BUDGET.search_cover * int((rows.column_totals() > 0).sum()))
-    sample = select(rows, sample_rows(np.diff(rows.indptr), n_entries, sample_rng))
+    sample = rows.take(sample_rows(np.diff(rows.indptr), n_entries, sample_rng))
     predicted = predicted_rows(
         sample,
         n_topics,

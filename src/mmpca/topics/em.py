@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma
 
-from mmpca.backend import MAX_SLICES, SERIAL, Rows, Threads, even_slices, n_slices, open_threads
+from mmpca.backend import MAX_SLICES, SERIAL, Rows, Threads, even_slices, open_threads, slices_of
 from mmpca.counts import Counts
 from mmpca.monitor import Monitor
 from mmpca.topics import kernels
@@ -105,15 +105,10 @@ def em_step(
         return counts, kernels.em_block(rows, *ends, theta, beta_rows, row_prior, is_scored, new_theta, counts)
 
     counts, value = np.zeros_like(beta_rows), log_prior(problem, mixture) if is_scored else np.nan
-    for part_counts, part_value in threads.imap(step, _slices(rows) if slices is None else slices):
+    for part_counts, part_value in threads.imap(step, slices_of(rows) if slices is None else slices):
         counts += part_counts
         value += part_value
     return Mixture(new_theta, topics_of(counts * beta_rows, is_present, smoothing)), value
-
-
-def _slices(rows: Counts) -> list[slice]:
-    """Return slices of the rows large enough for their own partial sums."""
-    return even_slices(rows.indptr, n_slices(rows.nnz, rows.n_features))
 
 
 def topics_of(counts: Array, is_present: NDArray[np.bool_], smoothing: float) -> Array:
@@ -176,7 +171,7 @@ def run_em(
         Receives each pass as a step; the run ends when it is stopped.
     """
     monitor = Monitor() if monitor is None else monitor
-    step = partial(em_step, problem, slices=_slices(problem.rows), threads=threads)
+    step = partial(em_step, problem, slices=slices_of(problem.rows), threads=threads)
     mixture, fallback, least, change, length, longest, n_passes = start, start, -np.inf, np.inf, 1.0, 1.0, 0
     while n_passes < max_passes and change >= tol and not monitor.is_stopped:
         n_before = n_passes

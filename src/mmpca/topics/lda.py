@@ -25,7 +25,6 @@ from mmpca.backend import (
     map_rows,
     open_threads,
     row_entries,
-    select,
     slices_of,
 )
 from mmpca.counts import Counts
@@ -347,7 +346,7 @@ def expected_topics(
 
     Shares are in memory for about `n_entries` entries at a time.
     """
-    selected = select(block, rows)
+    selected = block.take(rows)
 
     def add(part: slice, counts: Array) -> None:
         stretch = selected.take(part)
@@ -356,7 +355,7 @@ def expected_topics(
             kernels.gather_topics(stretch, at.start, at.stop, theta, beta_rows, scale, counts)
             monitor.step(at.stop - at.start)
 
-    return threads.sum_slices(add, slices_of(selected, np.arange(selected.n_rows)), beta_rows.shape)
+    return threads.sum_slices(add, slices_of(selected), beta_rows.shape)
 
 
 # --- the row prior ----------------------------------------------------------------------------------------------
