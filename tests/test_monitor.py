@@ -179,6 +179,19 @@ def test_a_computation_can_be_stopped_without_a_callback():
     assert monitor.is_stopped
 
 
+def test_a_silent_monitor_reports_no_stages_but_obeys_the_callback():
+    reports = []
+    monitor = Monitor(lambda report: reports.append(report.stage) or len(reports) > 2)
+    monitor.begin("topics", "")
+    silent = monitor.silent()
+    silent.begin("starts", "")
+    assert (reports, silent.is_stopped) == (["topics", "topics"], False)
+    silent.step()
+    assert silent.is_stopped
+    assert monitor.is_stopped
+    assert set(reports) == {"topics"}
+
+
 # --- history of a search ----------------------------------------------------------------------------------------
 
 
@@ -225,7 +238,7 @@ def test_a_history_travels_between_processes(monitor):
     history = History(monitor, start=3, cancel=Event())
     history.end_epoch(-2.0, LABELS)
     copy = pickle.loads(pickle.dumps(history))
-    assert (copy.start, copy.n_rows, copy.bounds, copy.n_moves) == (3, 80, [-2.0], [0])
+    assert (copy.start, copy.bounds, copy.n_moves) == (3, [-2.0], [0])
 
 
 # --- the log ----------------------------------------------------------------------------------------------------
