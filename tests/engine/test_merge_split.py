@@ -56,21 +56,21 @@ def test_pooled_clusters_have_the_value_of_one(stuck):
 
 def test_the_loss_of_a_merge_is_the_change_of_the_bound(stuck):
     state, rows, beta = build(stuck, stuck[3]), *stuck[:2]
-    for pair in ((0, 3), (1, 2)):
-        labels = np.unique(np.where(state.labels == pair[1], pair[0], state.labels), return_inverse=True)[1]
+    merges = MergeSplit(state, tol=0.0).merges()
+    assert len(merges) == 4
+    for merge in merges:
+        kept, freed = merge.clusters
+        labels = np.unique(np.where(state.labels == freed, kept, state.labels), return_inverse=True)[1]
         merged = engine.build(rows, labels, n_clusters=3, beta=beta, alpha=1.0)
-        assert MergeSplit(state, tol=0.0)._merge_loss(pair) == pytest.approx(
-            engine.bound(state) - engine.bound(merged), rel=1e-9, abs=1e-8
-        )
+        assert merge.loss == pytest.approx(engine.bound(state) - engine.bound(merged), rel=1e-9, abs=1e-8)
 
 
 def test_screened_losses_are_upper_bounds(stuck):
     state = build(stuck, stuck[3])
     losses = _merge_loss_bounds(state)
     np.testing.assert_allclose(losses, losses.T)
-    for p in range(4):
-        for q in range(p):
-            assert MergeSplit(state, tol=0.0)._merge_loss((q, p)) <= losses[q, p] + 1e-9
+    for loss, pair in MergeSplit(state, tol=0.0).merges():
+        assert loss <= losses[pair] + 1e-9
 
 
 def test_the_gain_of_a_split_is_the_change_of_the_bound(stuck):
@@ -238,7 +238,7 @@ def test_control_c_while_clusters_are_merged_and_split_keeps_the_best_state(stuc
             lambda sweep, *a: visit(sweep, *a) if len(sweep.state.labels) == whole else press(),
         )
     else:
-        owner, name = {"merge": (MergeSplit, "_merge_loss"), "split": (MergeSplit, "_extend")}[where]
+        owner, name = {"merge": (MergeSplit, "merges"), "split": (MergeSplit, "_extend")}[where]
         monkeypatch.setattr(owner, name, press)
     run = search(state, rng=np.random.default_rng(0), merge_split=True)
     assert run.interrupted
