@@ -110,7 +110,7 @@ def markdown(table: Table) -> str:
 def cell(value: Any) -> str:
     """Return a value with a sensible number of digits."""
     if isinstance(value, float):
-        return f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+        return f"{value:z.3f}" if abs(value) < 10 else f"{value:.1f}"
     return "" if value is None else str(value)
 
 

@@ -1,6 +1,7 @@
 """Draw the picture of the README and that of clusters over time, each from a fit."""
 
 import io
+from importlib.util import find_spec
 from pathlib import Path
 
 import matplotlib
@@ -10,40 +11,71 @@ from PIL import Image
 
 matplotlib.use("agg")
 from matplotlib import pyplot as plt  # after the choice of the backend
+from matplotlib.colors import ListedColormap
+from matplotlib.patches import Patch
 
 from mmpca import MMPCA, plots
 from mmpca.evaluation import agreement
 from mmpca.plots.style import COLORS
 from mmpca.simulate import paper_design
-from mmpca.simulate.designs import ARTICLES, article_topics
 
 IMAGES = Path(__file__).with_name("images")
-TITLES = ("What you have:\n{n} rows of counts", "What it finds: {q} clusters of rows,\n{k} topics of features",
-          "What each cluster is made of:\nshares of the topics")  # fmt: skip
+SITES = {"L": "milk", "N": "nose", "B": "mouth", "V": "vagina"}
+GRAYS = ("#f2f2f2", "#bdbdbd", "#737373", "#252525")
+TITLES = (
+    "What you have: reads of {v} bacterial taxa\nin {n} samples from dairy cows",
+    "What it finds: {q} clusters of samples,\n{k} topics of taxa",
+    "What each cluster is made of:\nproportions of the topics",
+)
 
 
 def main() -> None:
-    """Fit the paper's design and draw counts, clusters and topic shares side by side."""
-    data = paper_design(noise=0.2, random_state=0)
-    model = MMPCA(6, 4, random_state=0).fit(data.X)
-    ari = agreement(data.labels, model.labels_).ari
-    figure, axes = plt.subplots(1, 3, figsize=(13, 4.4), width_ratios=(4, 4, 3), layout="constrained")
-    sizes = {"n": len(data.labels), "q": model.n_clusters, "k": model.n_topics}
-    for ax, title in zip(axes, TITLES, strict=True):
-        ax.set_title(title.format(**sizes), fontsize=13, loc="left")
-    counts = data.X.toarray()
-    rows, columns = _orders(model, counts)
-    _matrix(axes[0], counts[:, np.random.default_rng(0).permutation(counts.shape[1])])
-    _matrix(axes[1], counts[np.ix_(rows, columns)])
-    _frames(axes[1], model, columns)
-    _shares(axes[2], model)
-    figure.supxlabel(
-        f"mmpca.simulate.paper_design(noise=0.2), MMPCA(6, 4): adjusted Rand index with the true clusters {ari:.3f}",
-        fontsize=10, color="0.35", x=0.01, ha="left",
-    )  # fmt: skip
+    """Draw and save both pictures."""
     IMAGES.mkdir(exist_ok=True)
-    _save(figure, IMAGES / "what-it-does.png")
+    _save(_cows(), IMAGES / "what-it-does.png")
     _save(_over_time(), IMAGES / "clusters_over.png")
+
+
+def _cows() -> plt.Figure:
+    """Fit the bacteria of dairy cows and draw counts, clusters and topic proportions side by side."""
+    counts, sites = _read_cows()
+    model = MMPCA(4, 5, random_state=0).fit(counts)
+    ari = agreement(sites, model.labels_).ari
+    figure, axes = plt.subplots(1, 3, figsize=(13, 4.8), width_ratios=(4, 4.4, 3), layout="constrained")
+    shape = {"n": len(counts), "v": counts.shape[1], "q": model.n_clusters, "k": model.n_topics}
+    for ax, title in zip(axes, TITLES, strict=True):
+        ax.set_title(title.format(**shape), fontsize=13, loc="left")
+    rows, columns = _orders(model, counts.to_numpy(), sites)
+    rng = np.random.default_rng(0)
+    _matrix(axes[0], counts.to_numpy()[:, rng.permutation(counts.shape[1])][rng.permutation(len(counts))])
+    _matrix(axes[1], counts.to_numpy()[np.ix_(rows, columns)])
+    _frames(axes[1], model, columns)
+    _known_sites(axes[1], sites[rows])
+    _proportions(axes[2], model)
+    figure.legend(
+        *axes[2].get_legend_handles_labels(),
+        title=f"MMPCA(4, 5) did not see the body sites: adjusted Rand index {ari:.2f}. Topics are named after genera:",
+        title_fontsize=10,
+        fontsize=10,
+        loc="outside lower left",
+        alignment="left",
+        ncols=model.n_topics,
+        columnspacing=1.5,
+        frameon=False,
+    )
+    return figure
+
+
+def _read_cows() -> tuple[pd.DataFrame, np.ndarray]:
+    """Return reads of taxa in at least 20 samples, with genera as names, and the body site of each sample."""
+    folder = Path(find_spec("pyPLNmodels").origin).parent / "load_data" / "data" / "microcosm"
+    counts, samples, taxa = (
+        pd.read_csv(folder / f"{name}.tsv", sep="\t", index_col=0) for name in ("counts", "metadata", "affiliations")
+    )
+    counts = counts.loc[:, (counts > 0).sum() >= 20]
+    counts = counts.loc[counts.sum(axis=1) > 0]
+    counts.columns = taxa["Genus"].reindex(counts.columns).fillna("unknown") + counts.columns.str.replace("ASV", "")
+    return counts, samples.loc[counts.index, "site"].map(SITES).to_numpy()
 
 
 def _over_time() -> plt.Figure:
@@ -64,46 +96,60 @@ def _save(figure: plt.Figure, path: Path) -> None:
     Image.open(buffer).convert("RGB").quantize(48, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
-def _orders(model: MMPCA, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows sorted by cluster, and the features by their main topic, frequent ones first."""
-    topic = (model.components_ * model.cluster_topics_.mean(axis=0)[:, None]).argmax(axis=0)
-    return np.argsort(model.labels_, kind="stable"), np.lexsort((-counts.sum(axis=0), topic))
+def _orders(model: MMPCA, counts: np.ndarray, sites: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows sorted by cluster and site, and the features by their main topic, frequent ones first."""
+    return np.lexsort((sites, model.labels_)), np.lexsort((-(counts > 0).sum(axis=0), _main_topics(model)))
+
+
+def _main_topics(model: MMPCA) -> np.ndarray:
+    """Return the topic in which each feature is most probable, (V,)."""
+    return model.components_.argmax(axis=0)
 
 
 def _matrix(ax: plt.Axes, counts: np.ndarray) -> None:
-    """Show counts in gray; neighboring features are added in pairs, because dots would be smaller than pixels."""
-    shown = np.sqrt(counts[:, : counts.shape[1] // 2 * 2].reshape(len(counts), -1, 2).sum(axis=2))
-    ax.imshow(shown, aspect="auto", cmap="Greys", vmax=2, interpolation="antialiased")
-    ax.set(xticks=[], yticks=[], xlabel="features (words)", ylabel="rows (documents)")
+    """Show counts in gray, on a scale of logarithms."""
+    ax.imshow(np.log1p(counts), aspect="auto", cmap="Greys", vmax=4, interpolation="antialiased")
+    ax.set(xticks=[], yticks=[], xlabel="taxa", ylabel="samples")
 
 
 def _frames(ax: plt.Axes, model: MMPCA, columns: np.ndarray) -> None:
     """Draw the boundaries of clusters and topics."""
-    topic = (model.components_ * model.cluster_topics_.mean(axis=0)[:, None]).argmax(axis=0)
     for end in np.cumsum(np.bincount(model.labels_))[:-1]:
-        ax.axhline(end - 0.5, color=COLORS[1], linewidth=1.2)
-    for end in np.cumsum(np.bincount(topic[columns]))[:-1]:
-        ax.axvline(end / 2 - 0.5, color=COLORS[0], linewidth=1.2)
+        ax.axhline(end - 0.5, color=COLORS[1], linewidth=1.4)
+    for end in np.cumsum(np.bincount(_main_topics(model)[columns], minlength=model.n_topics))[:-1]:
+        ax.axvline(end - 0.5, color=COLORS[0], linewidth=1.4)
 
 
-def _shares(ax: plt.Axes, model: MMPCA) -> None:
+def _known_sites(ax: plt.Axes, sites: np.ndarray) -> None:
+    """Draw the known body site of each row as a strip of gray beside the matrix."""
+    names = list(SITES.values())
+    strip = ax.inset_axes((1.01, 0, 0.05, 1))
+    codes = np.array([[names.index(site)] for site in sites])
+    strip.imshow(codes, aspect="auto", cmap=ListedColormap(GRAYS), vmin=-0.5, vmax=3.5, interpolation="nearest")
+    strip.set(xticks=[], yticks=[])
+    handles = [Patch(facecolor=shade, edgecolor="0.5", label=name) for name, shade in zip(names, GRAYS, strict=True)]
+    strip.legend(handles=handles, ncols=4, fontsize=10, frameon=False, loc="upper right", bbox_to_anchor=(1.2, 0),
+                 columnspacing=1, handlelength=1)  # fmt: skip
+    ax.set_xlabel("taxa", loc="left")
+
+
+def _proportions(ax: plt.Axes, model: MMPCA) -> None:
     """Draw the topic proportions of each cluster as a bar, clusters in the order of the rows."""
     left = np.zeros(model.n_clusters)
     for k, share in enumerate(model.cluster_topics_.T):
-        words = model.components_[k]
-        name = _name(words)
-        ax.barh(np.arange(model.n_clusters), share, left=left, color=COLORS[k], label=name, height=0.75)
+        ax.barh(np.arange(model.n_clusters), share, left=left, color=COLORS[k], label=_genera(model, k), height=0.75)
         left += share
-    ax.set(xlim=(0, 1), yticks=range(model.n_clusters), xlabel="share", ylim=(model.n_clusters - 0.5, -0.5))
-    ax.set_yticklabels([f"cluster {q}\n{n} rows" for q, n in enumerate(np.bincount(model.labels_))], fontsize=9)
-    ax.legend(fontsize=9, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.17), frameon=False, borderaxespad=0.2)
+    ax.set(xlim=(0, 1), yticks=range(model.n_clusters), ylim=(model.n_clusters - 0.5, -0.5))
+    ax.set_yticklabels([f"cluster {q}\n{n} samples" for q, n in enumerate(np.bincount(model.labels_))], fontsize=9)
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def _name(topic: np.ndarray) -> str:
-    """Return the name of the article that is closest to a topic."""
-    distance = np.abs(article_topics()[0] - topic).sum(axis=1)
-    return ARTICLES[int(distance.argmin())].replace("_", " ")
+def _genera(model: MMPCA, topic: int) -> str:
+    """Return the two most distinctive genera of a topic."""
+    table = model.features_frame(n_features=40)
+    features = table.loc[(table["kind"] == "topic") & (table["number"] == topic), "feature"].str.rpartition("_")[0]
+    known = [name for name in dict.fromkeys(features) if name not in ("unknown", "Multi-affiliation")]
+    return ", ".join(known[:2])
 
 
 if __name__ == "__main__":
