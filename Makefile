@@ -55,7 +55,7 @@ $(VENV)/installed-data: $(VENV)/installed-dev
 docs: $(VENV)/installed-data  ## Build the documentation offline and run its tutorials: docs/_build/html/index.html
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs docs/_build/html
 
-pictures: $(VENV)/installed-dev  ## Redraw the pictures of the README and the documentation; needs chromium and chromedriver
+pictures: $(VENV)/installed-data  ## Redraw the pictures of the README and the documentation; needs chromium and chromedriver
 	$(BIN)/python docs/draw_architecture.py
 	$(BIN)/python docs/draw_demo.py
 	$(BIN)/python docs/draw_pictures.py
