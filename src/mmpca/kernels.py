@@ -409,8 +409,15 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture, tol, needed):
     for iteration in range(VE_MAX_ITER + VE_MAX_GUARDED):
         largest = half_steps(m, beta, alpha, gamma, weight, mixture, gap, residual)
         is_guarded = iteration >= VE_MAX_ITER
-        if is_guarded:
+        deficit = np.inf
+        if n_fixed == 0 and not math.isnan(curvature[0, 0]):
+            deficit = possible_gain(curvature, gap, residual)
+        is_done = largest < 1e-14 or (deficit <= tol and (is_fresh or largest < 1e-6 or last <= tol))
+        can_stop = needed > -np.inf and 0 < iteration < VE_MAX_ITER and deficit < last and not is_done
+        value = 0.0
+        if is_guarded or can_stop:
             value = cluster_value(m, alpha, gamma, weight, mixture)
+        if is_guarded:
             if value < best - 1e-14 * abs(best):
                 length *= 0.25
                 for k in range(n_topics):
@@ -419,15 +426,9 @@ def ve_step(m, beta, alpha, gamma, weight, curvature, mixture, tol, needed):
             best = value
             copy_into(anchor, weight)
             copy_into(fixed, gap)
-        if largest < 1e-14:
+        if is_done:
             return 0.0
-        deficit = np.inf
-        if n_fixed == 0 and not math.isnan(curvature[0, 0]):
-            deficit = possible_gain(curvature, gap, residual)
-        if deficit <= tol and (is_fresh or largest < 1e-6 or last <= tol):
-            return 0.0
-        can_stop = needed > -np.inf and 0 < iteration < VE_MAX_ITER and deficit < last
-        if can_stop and cluster_value(m, alpha, gamma, weight, mixture) + CLEARLY * deficit < needed:
+        if can_stop and value + CLEARLY * deficit < needed:
             return CLEARLY * deficit
         is_fast = deficit <= tol or math.log(deficit / tol) <= n_saved * math.log(last / deficit)
         if n_fixed == 0 and (is_guarded or not is_fast):
@@ -803,19 +804,24 @@ def warm_start(rows, i, beta_rows, alpha, own_gamma, sign, gamma, weight, curvat
     alone, with the responsibilities of the cluster's other tokens held fixed, and A is that of these responsibilities.
     Under a prior below one, with several maxima, Newton steps lead to the one that a move will end in.
     """
-    row_topic_counts(rows, i, beta_rows, weight, gamma)
     is_concave = True
     for k in range(weight.size):
         is_concave &= alpha[k] >= 1.0
-    is_large = False
-    for k in range(weight.size):
-        is_large |= is_concave and gamma[k] > LARGE_CHANGE * own_gamma[k]
-    if is_large:
-        for _ in range(ROW_STEPS if sign > 0.0 else 1):
+    n_steps = 0
+    step = 0
+    while True:
+        row_topic_counts(rows, i, beta_rows, weight, gamma)
+        if step == 0:
             for k in range(weight.size):
-                gamma[k] = max(own_gamma[k] + sign * gamma[k], alpha[k])
-            topic_weights(gamma, weight)
-            row_topic_counts(rows, i, beta_rows, weight, gamma)
+                if is_concave and gamma[k] > LARGE_CHANGE * own_gamma[k]:
+                    n_steps = ROW_STEPS if sign > 0.0 else 1
+        if step == n_steps:
+            break
+        for k in range(weight.size):
+            gamma[k] = max(own_gamma[k] + sign * gamma[k], alpha[k])
+        topic_weights(gamma, weight)
+        step += 1
+    if n_steps > 0:
         curvature[0, 0] = np.nan
     elif not math.isnan(curvature[0, 0]):
         for k in range(weight.size):
