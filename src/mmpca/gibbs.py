@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numba
@@ -29,6 +30,7 @@ PRIORS = (0.1, 0.1)  # of Yin and Wang: beta of the profiles, alpha of the weigh
 N_PASSES = 30
 # Rising factorials of at most this many terms are multiplied out; longer ones take two logarithms of Gamma.
 _FEW = 16
+ROWS_AT_ONCE = 1024  # between two chances to interrupt a pass
 
 
 @numba.njit(nogil=True, error_model="numpy", cache=os.environ.get("MMPCA_CACHE", "1") != "0", fastmath=False)
@@ -44,10 +46,10 @@ def gibbs_pass(
     totals: Array,
     sizes: Array,
 ) -> None:
-    """Draw the cluster of each row given those of all other rows, in place.
+    """Draw the cluster of each of some rows given those of all other rows, in place.
 
-    Writes into `labels` (N,) and updates `sums` (V, Q), `totals` (Q,) and `sizes` (Q,); `priors` holds beta and alpha,
-    and `uniforms` (N,) are random numbers from 0 to 1. Equals, row by row, a draw from the softmax of
+    Writes into `labels` (n,) and updates `sums` (V, Q), `totals` (Q,) and `sizes` (Q,); `priors` holds beta and alpha,
+    and `uniforms` (n,) are random numbers from 0 to 1. Equals, row by row, a draw from the softmax of
     :func:`joint_log_density` given the other rows.
     """
     n_clusters = sizes.size
@@ -162,6 +164,7 @@ def run_chain(
     labels: NDArray[Any] | None = None,
     priors: tuple[float, float] = PRIORS,
     n_passes: int = N_PASSES,
+    is_stopped: Callable[[], bool] | None = None,
 ) -> Chain:
     """Run a chain and return its final state.
 
@@ -177,6 +180,8 @@ def run_chain(
         Of the profiles (beta) and of the weights (alpha).
     n_passes : int
         Passes over all rows.
+    is_stopped : callable, optional
+        Called after each pass; the chain ends if it returns True.
 
     Returns
     -------
@@ -200,6 +205,12 @@ def run_chain(
     history = []
     for _ in range(n_passes):
         uniforms = rng.uniform(size=rows.n_rows)
-        gibbs_pass(rows.indptr, features, rows.data, row_totals, priors, uniforms, labels, sums, totals, sizes)
+        for first in range(0, rows.n_rows, ROWS_AT_ONCE):
+            some = slice(first, first + ROWS_AT_ONCE)
+            ends = rows.indptr[first : first + ROWS_AT_ONCE + 1]
+            own = row_totals[some], priors, uniforms[some], labels[some]
+            gibbs_pass(ends, features, rows.data, *own, sums, totals, sizes)
         history.append(log_joint(sums, sizes, priors))
+        if is_stopped is not None and is_stopped():
+            break
     return Chain(labels, sums, sizes, history)

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from mmpca import kernels
 from mmpca.backend import Rows, Threads
 from mmpca.engine.bound import Array, size_changes
-from mmpca.engine.state import State
+from mmpca.engine.state import ROWS_PER_TASK, State
 
 PRECISION = 0.01  # of an exact evaluation, as a share of the gain that a move must have
-ROWS_PER_TASK = 16  # an exact evaluation takes long, so a thread gets few rows at a time
 
 
 class Screen(NamedTuple):

@@ -7,6 +7,7 @@ Five functions connect the search and the model: :func:`bound`, :func:`gain`, :f
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,6 +18,8 @@ from mmpca import kernels
 from mmpca.backend import SERIAL, LocalRows, RowBackend, Rows, Threads, group_sums
 from mmpca.counts import Counts, no_rows
 from mmpca.engine.bound import Array, Prior, cluster_bound, expected_log_theta, size_changes, size_terms, ve_step
+
+ROWS_PER_TASK = 16  # an exact evaluation takes long, so a thread gets few rows at a time
 
 
 class FixedTopics(NamedTuple):
@@ -249,7 +252,8 @@ def gain(state: State, i: int, q: int) -> float:
 def exact_changes(state: State, q: int, rows: NDArray[np.int64]) -> Array:
     """Return the exact changes of J when rows join cluster q, or leave it if it is their own, (R,)."""
     changes = np.empty(len(rows))
-    kernels.exact_changes(state, q, rows, changes, np.full(len(rows), -np.inf), kernels.VE_DEFICIT)
+    kernel = partial(kernels.exact_changes, state, q, tol=kernels.VE_DEFICIT)
+    SERIAL.for_rows(kernel, rows, changes, np.full(len(rows), -np.inf), size=ROWS_PER_TASK)  # Ctrl-C between tasks
     return changes
 
 

@@ -273,12 +273,19 @@ def mixture_labels(
     """Return the labels of a mixture of multinomials without topics, by Gibbs sampling; clusters may be empty.
 
     Several chains are run, from random labels or from those of k-means on tf-idf, and the one with the largest final
-    joint probability of counts and labels is kept; after a request to stop, no further chain begins.
+    joint probability of counts and labels is kept. A request to stop ends the running chain after its current pass.
     """
+
+    def is_stopped() -> bool:
+        if monitor is not None:
+            monitor.step(0)
+        return monitor is not None and monitor.is_stopped
+
     chains, points = list[Chain](), tfidf_points(rows, rng) if from_tfidf else None
     while len(chains) < n_chains and not (chains and monitor is not None and monitor.is_stopped):
         first = None if points is None else kmeans_labels(points, n_clusters, rng)
-        chains.append(run_chain(rows, n_clusters, np.random.RandomState(int(rng.integers(2**31))), labels=first))
+        random_state = np.random.RandomState(int(rng.integers(2**31)))
+        chains.append(run_chain(rows, n_clusters, random_state, labels=first, is_stopped=is_stopped))
     return max(chains, key=lambda chain: chain.history[-1]).labels.astype(np.int32)
 
 
