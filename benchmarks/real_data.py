@@ -39,7 +39,7 @@ from mmpca.evaluation import all_methods
 from mmpca.store import Store
 from tasks import Numbers, numbers_of, run_all
 
-DEFAULT, RIVAL = "MMPCA", "GSDMM"
+DEFAULT, BASELINE = "MMPCA", "GSDMM"
 SHORT_FIT, MANY_SEEDS, FEW_SEEDS = 10.0, 10, 3  # seconds, seeds
 MEAN_LEAD, LARGEST_LAG = 0.03, 0.03  # required of the default: over the best baseline, and behind any on one set
 SHORT_TEXTS = "news_titles"  # where the default must reach GSDMM
@@ -132,14 +132,14 @@ OURS: dict[str, Method] = {
     "MMPCA, auto": partial(fit_mmpca, dispersion="auto"),
     "MMPCA, sqrt": partial(fit_mmpca, stabilize="sqrt"),
 }
-RIVALS: dict[str, Method] = {
+BASELINES: dict[str, Method] = {
     "topica GSDMM": topica_gsdmm,
     "k-means, tf-idf + SVD": tfidf_kmeans,
     "k-means, Hellinger": hellinger_kmeans,
     "k-means, CLR": clr_kmeans,
     **{name: partial(fit_baseline, name=name) for name in all_methods(2, 2) if name != DEFAULT},
 }
-METHODS = OURS | RIVALS
+METHODS = OURS | BASELINES
 
 
 # --- tasks ------------------------------------------------------------------------------------------------------
@@ -198,8 +198,10 @@ def verdicts(results: Results) -> list[Row]:
     """Check the requirements on the default; a method that was not run on all its data sets has no mean."""
     means = mean_ari(results)
     own = means.get(DEFAULT, {})
-    rivals = {name: sets for name, sets in means.items() if name in RIVALS}
-    complete = {name: np.mean([sets[one] for one in own]) for name, sets in rivals.items() if own.keys() <= sets.keys()}
+    baselines = {name: sets for name, sets in means.items() if name in BASELINES}
+    complete = {
+        name: np.mean([sets[one] for one in own]) for name, sets in baselines.items() if own.keys() <= sets.keys()
+    }
     rows = []
     if complete:
         best = max(complete, key=lambda name: complete[name])
@@ -207,14 +209,14 @@ def verdicts(results: Results) -> list[Row]:
         note = f"{ours:.3f}, {best} {complete[best]:.3f}, on {len(own)} data sets"
         rows.append(Row("all", "mean ARI: default - best baseline", ours - complete[best], Limits(MEAN_LEAD), note))
     for name, value in own.items():
-        others = {rival: sets[name] for rival, sets in rivals.items() if name in sets}
+        others = {baseline: sets[name] for baseline, sets in baselines.items() if name in sets}
         if others:
-            best = max(others, key=lambda rival: others[rival])
+            best = max(others, key=lambda baseline: others[baseline])
             note = f"{value:.3f}, {best} {others[best]:.3f}"
             rows.append(Row(name, "ARI: default - best baseline", value - others[best], Limits(-LARGEST_LAG), note))
-    if SHORT_TEXTS in own and SHORT_TEXTS in rivals.get(RIVAL, {}):
-        lead = own[SHORT_TEXTS] - rivals[RIVAL][SHORT_TEXTS]
-        rows.append(Row(SHORT_TEXTS, f"ARI: default - {RIVAL}", lead, Limits(0)))
+    if SHORT_TEXTS in own and SHORT_TEXTS in baselines.get(BASELINE, {}):
+        lead = own[SHORT_TEXTS] - baselines[BASELINE][SHORT_TEXTS]
+        rows.append(Row(SHORT_TEXTS, f"ARI: default - {BASELINE}", lead, Limits(0)))
     return rows
 
 
@@ -226,7 +228,7 @@ def ari_table(results: Results) -> Table:
     for name in ("method", *names, "mean"):
         table.add_column(name, justify="left" if name == "method" else "right")
     for method in (name for name in METHODS if name in means):
-        if method == next((name for name in RIVALS if name in means), None):
+        if method == next((name for name in BASELINES if name in means), None):
             table.add_section()
         values = means[method]
         mean = f"{np.mean(list(values.values())):.3f}" if len(values) == len(names) else ""

@@ -190,7 +190,7 @@ def test_clusters_that_follow_batches_are_told(adata, model):
         cluster(adata, batch_key="other", **OPTIONS)
 
 
-def test_cells_without_counts_and_repeated_genes_are_told(adata):
+def test_cells_without_counts_and_repeated_genes_are_noted(adata):
     adata.X = sparse.csr_array(adata.X.toarray() * (np.arange(80) != 5)[:, None])
     adata.var_names = ["gene", "gene", *adata.var_names[2:]]
     with pytest.warns(UserWarning, match="'gene'"), pytest.warns(UserWarning, match="no counts"):

@@ -11,9 +11,9 @@ from sklearn.metrics import adjusted_rand_score
 from mmpca.simulate import simulate_mmpca
 from mmpca.store import Store
 from real_data import (
+    BASELINES,
     DEFAULT,
     METHODS,
-    RIVALS,
     RealTask,
     clr_kmeans,
     finished,
@@ -84,7 +84,7 @@ def test_a_method_that_lacks_a_data_set_has_no_mean_but_is_a_rival_where_it_ran(
 def test_other_versions_of_mmpca_are_no_rivals():
     rows = verdicts(results(MMPCA=(0.5, 0.5), NMF=(0.1, 0.1)) | results(**{"MMPCA,_polya": (0.9, 0.9)}))
     assert all(row.holds for row in rows)
-    assert not any(name.startswith("MMPCA") for name in RIVALS)
+    assert not any(name.startswith("MMPCA") for name in BASELINES)
 
 
 @pytest.mark.parametrize("n_features", [60, 2500])

@@ -118,7 +118,7 @@ def test_invalid_counts_are_located(X, where, options, request):
 def test_blocks_of_columns_are_an_error(X, options):
     import dask.array as da
 
-    with pytest.raises(ValueError, match="2 blocks"):
+    with pytest.raises(ValueError, match=r"\b2\b"):
         fit(MMPCA(**options), da.from_array(X.toarray(), chunks=(100, X.shape[1] // 2 + 1)))
 
 
@@ -232,5 +232,5 @@ def test_rows_without_counts_are_assigned_to_the_largest_cluster(X, model):
 
 
 def test_other_features_are_an_error(X, model):
-    with pytest.raises(CountsError, match="it has 5"):
+    with pytest.raises(CountsError, match=r"\b5\b"):
         predict(model, [X[:, :5]])

@@ -26,7 +26,7 @@ def draw_moves(data, problem, n_moves):
 
 
 def is_stationary(state):
-    """Tell whether the VE-steps have converged; under a prior below one they may run out of iterations."""
+    """Return True if the VE-steps have converged; under a prior below one they may run out of iterations."""
     try:
         engine.check(state)
     except AssertionError:

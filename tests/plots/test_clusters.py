@@ -61,9 +61,11 @@ def test_bars_are_ranked_by_share_or_by_lift(model):
     assert lifts == sorted(lifts)
 
 
-@pytest.mark.parametrize(("cluster", "weight"), [(6, 0.5), (-1, 0.5), (0, 1.5)])
-def test_bars_of_a_cluster_that_does_not_exist_are_rejected(model, cluster, weight):
-    with pytest.raises(ValueError, match="must be"):
+@pytest.mark.parametrize(
+    ("cluster", "weight", "wrong"), [(6, 0.5, "cluster"), (-1, 0.5, "cluster"), (0, 1.5, "weight")]
+)
+def test_bars_of_a_cluster_or_with_a_weight_that_does_not_exist_are_rejected(model, cluster, weight, wrong):
+    with pytest.raises(ValueError, match=rf"^{wrong}\b"):
         plots.relevance_bars(model, cluster, weight=weight)
 
 

@@ -122,8 +122,8 @@ def select(
         write_labels(output.labels, labels, [input], safe=output.safe_csv)
     if results is not None:
         write_table(results, cells, safe=output.safe_csv)
-    told = (SuspiciousCountsWarning, OverdispersionWarning)  # above, and below in terms of the options
-    notes += console.warning_texts(w for w in caught if not issubclass(w.category, told))
+    shown = (SuspiciousCountsWarning, OverdispersionWarning)  # above, and below in terms of the options
+    notes += console.warning_texts(w for w in caught if not issubclass(w.category, shown))
     advice = dispersion_advice(best) if console.has_warning(caught, OverdispersionWarning) else None
     notes += ([] if advice is None else [advice]) + totals_note(best, data)
     console.notes(notes)

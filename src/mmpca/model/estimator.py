@@ -591,7 +591,16 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         self._fitted_rows = backend.rows if isinstance(backend, LocalRows) else None
 
     def checked_counts(self, X: Any) -> Counts:
-        """Return X as valid counts for this model; raise an error otherwise."""
+        """Check the parameters and the data of a fit, and set the attributes that describe its features.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or CountTable of shape (n_samples, n_features)
+
+        Returns
+        -------
+        Counts
+        """
         check_fit_parameters(self.get_params(deep=False))
         rows = self._counts(X, reset=True)
         self._check_sizes(LocalRows(rows))
@@ -1159,7 +1168,12 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         return prediction.joint_log_likelihood(self.units.convert(self._counts(X, reset=False)), self.mixture())
 
     def mixture(self) -> prediction.ClusterMixture:
-        """Return the parameters that score rows, with smoothed topics."""
+        """Return the parameters that score rows, with smoothed topics.
+
+        Returns
+        -------
+        ClusterMixture
+        """
         topics = prediction.smoothed_topics(self.components_, self.cluster_topics_, self.unit_counts, self.smoothing_)
         return prediction.ClusterMixture(
             topics,

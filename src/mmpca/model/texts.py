@@ -230,7 +230,17 @@ class TextClusters(ClusterMixin, BaseEstimator):
     def rename(
         self, clusters: Mapping[int, str | None] | None = None, topics: Mapping[int, str | None] | None = None
     ) -> Self:
-        """Name clusters and topics; see :meth:`mmpca.MMPCA.rename`."""
+        """Name clusters and topics; see :meth:`mmpca.MMPCA.rename`.
+
+        Parameters
+        ----------
+        clusters, topics : mapping of int to str or None, optional
+            New names by number; None restores the automatic name.
+
+        Returns
+        -------
+        self
+        """
         check_is_fitted(self)
         self.model_.rename(clusters, topics)
         return self
@@ -244,7 +254,19 @@ class TextClusters(ClusterMixin, BaseEstimator):
     def theta_interval(
         self, level: float = 0.95, *, random_state: int | np.random.RandomState | None = 0
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return intervals for the topic proportions of clusters; see :meth:`mmpca.MMPCA.theta_interval`."""
+        """Return intervals for the topic proportions of clusters; see :meth:`mmpca.MMPCA.theta_interval`.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Fraction of intervals that should contain the true value.
+        random_state : int, RandomState instance or None, default=0
+            Seed of the simulated rows.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_clusters, n_topics)
+        """
         check_is_fitted(self)
         return self.model_.theta_interval(level, random_state=random_state)
 
@@ -300,7 +322,12 @@ class TextClusters(ClusterMixin, BaseEstimator):
         return report
 
     def merge_path(self) -> MergePath:
-        """Merge the clusters pairwise down to one; see :meth:`mmpca.MMPCA.merge_path`."""
+        """Merge the clusters pairwise down to one; see :meth:`mmpca.MMPCA.merge_path`.
+
+        Returns
+        -------
+        MergePath
+        """
         check_is_fitted(self)
         return self.model_.merge_path()
 
@@ -480,12 +507,38 @@ class TextClusters(ClusterMixin, BaseEstimator):
         return results.as_frame(kept.columns | {"cluster_name": names}, backend)
 
     def topics_frame(self, *, n_features: int = 10, backend: str = "pandas") -> Any:
-        """Return a table of the topics; see :meth:`mmpca.MMPCA.topics_frame`."""
+        """Return a table of the topics; see :meth:`mmpca.MMPCA.topics_frame`.
+
+        Parameters
+        ----------
+        n_features : int, default=10
+            Maximum number of words to list for each topic.
+        backend : {"pandas", "polars"}, default="pandas"
+            Library of the table.
+
+        Returns
+        -------
+        DataFrame
+            One row for each topic.
+        """
         check_is_fitted(self)
         return self.model_.topics_frame(n_features=n_features, backend=backend)
 
     def features_frame(self, *, n_features: int | None = 10, backend: str = "pandas") -> Any:
-        """Return a table of the most distinctive words; see :meth:`mmpca.MMPCA.features_frame`."""
+        """Return a table of the most distinctive words; see :meth:`mmpca.MMPCA.features_frame`.
+
+        Parameters
+        ----------
+        n_features : int or None, default=10
+            Maximum number of words for each cluster and topic; None lists all of them.
+        backend : {"pandas", "polars"}, default="pandas"
+            Library of the table.
+
+        Returns
+        -------
+        DataFrame
+            One row for each word of a cluster or topic.
+        """
         check_is_fitted(self)
         return self.model_.features_frame(n_features=n_features, backend=backend)
 

@@ -33,9 +33,23 @@ def run_tasks(
 ) -> dict[Task, Record]:
     """Run the tasks of an experiment that are not finished yet, and return the records of all of them, in order.
 
-    Finished tasks are saved in the subfolder "tasks", from which a later run resumes. The records depend neither on
-    `n_jobs`, the number of processes, nor on earlier interruptions. Experiments that measure time use one process. If
-    the callback returns a true value, the run stops after the tasks that have begun.
+    Finished tasks are saved, and a later run resumes from there. The records depend neither on the number of processes
+    nor on earlier interruptions.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    folder : path
+        Tasks are saved in its subfolder "tasks".
+    n_jobs : int, default=1
+        Number of processes; experiments that measure time use one.
+    callback : callable, optional
+        Called with a :class:`mmpca.monitor.Progress`. If it returns a true value, the run stops after the tasks that
+        have begun.
+
+    Returns
+    -------
+    dict of Task to Record
 
     Raises
     ------
@@ -113,7 +127,20 @@ def code_hash(package: Path = PACKAGE) -> str:
 def write_output(
     experiment: Experiment, records: Mapping[Task, Record], folder: str | os.PathLike[str]
 ) -> tuple[Table, list[Path]]:
-    """Write the table of finished tasks as CSV and the figure as PNG and SVG; return the table and the files."""
+    """Write the table of finished tasks as CSV, and the figure as PNG and SVG.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    records : mapping of Task to Record
+        From :func:`run_tasks`.
+    folder : path
+
+    Returns
+    -------
+    table : Table
+    files : list of Path
+    """
     table = experiment.table(records)
     path = Path(folder) / f"{experiment.name}.csv"
     write_csv(path, table)

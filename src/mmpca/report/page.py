@@ -160,7 +160,16 @@ class Report:
         self.html = render(environment, "report.html", contents)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page to a file; an existing file is replaced atomically."""
+        """Write the page to a file; an existing file is replaced atomically.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        Path
+        """
         write_text(path, self.html)
         return Path(path)
 

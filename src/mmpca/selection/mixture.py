@@ -162,10 +162,12 @@ class _Problem(NamedTuple):
 
     @classmethod
     def of(cls, counts: Array) -> _Problem:
+        """Return the problem of rows (N, K)."""
         totals = counts.sum(axis=1)
         return cls(np.ascontiguousarray(counts), totals, MOST_LENGTHS * float(np.median(totals)) + 10.0)
 
     def take(self, rows: NDArray[np.intp]) -> _Problem:
+        """Return the problem of some of the rows."""
         return self._replace(counts=np.ascontiguousarray(self.counts[rows]), totals=self.totals[rows])
 
     def moved(self, alphas: Array, step: Array) -> Array:
@@ -177,6 +179,7 @@ class _Problem(NamedTuple):
         return result
 
     def newton_step(self, alphas: Array, responsibilities: Array) -> Array:
+        """Return a step in the logarithms of the parameters, (Q, K)."""
         step = np.empty_like(alphas)
         kernels.newton_step(self.counts, self.totals, responsibilities, alphas, LEAST_WEIGHT, step)
         return step

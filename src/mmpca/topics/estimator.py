@@ -198,6 +198,15 @@ class LDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         The shares are fitted to the same counts, which makes short rows look better than they are; `perplexity` can
         score held-out counts. Features that never occurred during fitting share a probability of 1 / (n + 1) after n
         counts, as in :meth:`mmpca.MMPCA.score`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_samples, n_features)
+        y : ignored
+
+        Returns
+        -------
+        score : float
         """
         return -float(np.log(self.perplexity(X)))
 

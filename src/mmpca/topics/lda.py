@@ -523,6 +523,10 @@ def predicted_rows(
         Limits of each run of EM.
     n_init : int
         Random starts per fold; the one with the highest objective is kept.
+
+    Returns
+    -------
+    scores : array of shape (N,)
     """
 
     def fit(problem: Problem, start: Mixture) -> EMFit:

@@ -59,6 +59,16 @@ def split_counts(rows: Counts, rng: np.random.Generator, *, kept_share: float = 
 def count_folds(rows: Counts, n_folds: int, rng: np.random.Generator) -> Iterator[CountSplit]:
     """Divide the single counts into folds and yield a split for each; every count is held out once.
 
+    Parameters
+    ----------
+    rows : Counts of shape (N, V)
+    n_folds : int
+    rng : Generator
+
+    Yields
+    ------
+    CountSplit
+
     Examples
     --------
     >>> import numpy as np
@@ -78,7 +88,17 @@ def count_folds(rows: Counts, n_folds: int, rng: np.random.Generator) -> Iterato
 
 
 def known_counts(rows: Counts, beta: Array) -> Counts:
-    """Return the counts of features that have positive probability in some topic (K, V); rows may become empty."""
+    """Return the counts of features that have positive probability in some topic; rows may become empty.
+
+    Parameters
+    ----------
+    rows : Counts of shape (N, V)
+    beta : array of shape (K, V)
+
+    Returns
+    -------
+    Counts of shape (N, V)
+    """
     is_known = beta.sum(axis=0) > 0  # (V,)
     return _with_data(rows, rows.data * is_known[rows.indices])
 
@@ -97,6 +117,10 @@ def unseen_terms(beta: Array, n_counts: float) -> Array:
         Topics; their logarithm counts as zero for features that no topic has.
     n_counts : float
         Sum of the counts that the topics were fitted to.
+
+    Returns
+    -------
+    terms : array of shape (V,)
 
     Examples
     --------
