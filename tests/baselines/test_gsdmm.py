@@ -10,7 +10,7 @@ from mmpca.baselines import GSDMM
 from mmpca.baselines.integrated import Partition
 from mmpca.baselines.mixtures import log_multinomial_coefficients
 from mmpca.counts import as_counts
-from mmpca.gibbs import gibbs_pass, joint_log_density, log_joint
+from mmpca.gibbs import PRIORS, gibbs_pass, joint_log_density, log_joint, run_chain
 
 
 def state(X, labels, n_clusters):
@@ -66,6 +66,26 @@ def test_a_pass_draws_each_row_from_its_conditional_probability(problem):
         np.testing.assert_array_equal(labels, expected)
     for found, fresh in zip((sums, totals, sizes), state(X, labels, n_clusters), strict=True):
         np.testing.assert_array_equal(found, fresh)
+
+
+def test_a_chain_visits_all_rows_in_order_however_many_there_are():
+    X = np.random.default_rng(0).poisson(1.0, size=(5000, 8)) + np.eye(8, dtype=int)[np.arange(5000) % 8]
+    rows, rng = as_counts(X), np.random.RandomState(1)
+    labels = rng.randint(3, size=5000)
+    sums, totals, sizes = state(X, labels, 3)
+    features, uniforms = rows.indices.astype(np.int64), rng.uniform(size=5000)
+    gibbs_pass(rows.indptr, features, rows.data, rows.row_totals(), PRIORS, uniforms, labels, sums, totals, sizes)
+    chain = run_chain(rows, 3, np.random.RandomState(1), n_passes=1)
+    np.testing.assert_array_equal(chain.labels, labels)
+    np.testing.assert_array_equal(chain.sums, sums)
+
+
+def test_a_chain_ends_after_the_pass_in_which_it_was_stopped():
+    answers = iter([False, False, True])
+    X = np.random.default_rng(0).poisson(2.0, size=(30, 5)) + 1
+    chain = run_chain(as_counts(X), 3, np.random.RandomState(0), is_stopped=lambda: next(answers))
+    assert len(chain.history) == 3
+    np.testing.assert_array_equal(chain.sums, state(X, chain.labels, 3)[0])
 
 
 @given(problems())
