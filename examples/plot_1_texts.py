@@ -69,11 +69,13 @@ plt.show()
 #
 # Names and a map
 # ---------------
-# ``rename`` replaces automatic names; they are saved with the model and appear in tables, figures and predictions. Here,
-# we use only the most distinctive word as the name.
+# ``rename`` replaces automatic names; they are saved with the model and appear in tables, figures and predictions. We have
+# read some texts of each cluster. "pitt, gordon, banks" is the signature of someone who answers many medical questions:
+# distinctive, but not a subject. Clusters that we did not expect keep their most distinctive word.
 
-names = {q: name.split(",")[0] for q, name in enumerate(texts.model_.cluster_names_)}
-texts.rename(names)
+subjects = {"team": "hockey", "pitt": "medicine", "israel": "Middle East"}
+words = [name.split(",")[0] for name in texts.model_.cluster_names_]
+texts.rename({q: subjects.get(word, word) for q, word in enumerate(words)})
 row_map(texts.model_, X)
 plt.show()
 
