@@ -11,7 +11,7 @@ os.environ.setdefault("MPLBACKEND", "agg")
 import mmpca
 
 HERE = Path(__file__).parent
-PICTURES = HERE / "images" / "report"
+PICTURES = (HERE / "images", HERE / "images" / "report")
 
 project = "mmpca"
 author = "The mmpca developers"
@@ -89,8 +89,9 @@ def escape_types(app, what, name, obj, options, lines):
 
 def add_picture(app, what, name, obj, options, lines):
     """Show the picture of a figure on its page in the API reference."""
-    picture = PICTURES / f"{name.rpartition('.')[2]}.png"
-    if name.startswith("mmpca.plots.") and picture.exists():
+    pictures = [folder / f"{name.rpartition('.')[2]}.png" for folder in PICTURES]
+    picture = next((path for path in pictures if path.exists()), None)
+    if name.startswith("mmpca.plots.") and picture:
         first = next(place for place, line in enumerate(lines) if line.strip())
         end = next(place for place in range(first, len(lines)) if not lines[place].strip())  # of the first paragraph
         lines[end:end] = ["", f".. image:: /{picture.relative_to(HERE).as_posix()}", "   :width: 70%", ""]

@@ -1,4 +1,4 @@
-"""Draw the picture of the README and that of clusters over time, each from a fit."""
+"""Draw the picture of the README, some of the API reference, and that of clusters over time, each from a fit."""
 
 import io
 from importlib.util import find_spec
@@ -30,16 +30,19 @@ TITLES = (
 
 
 def main() -> None:
-    """Draw and save both pictures."""
+    """Draw and save the pictures."""
     IMAGES.mkdir(exist_ok=True)
-    _save(_cows(), IMAGES / "what-it-does.png")
+    counts, sites = _read_cows()
+    model = MMPCA(4, 5, random_state=0).fit(counts)
+    _save(_what_it_does(model, counts, sites), IMAGES / "what-it-does.png")
+    _save(plots.distinctive_features(model, n_features=6), IMAGES / "distinctive_features.png")
+    _save(plots.topic_features(model, 0).figure, IMAGES / "topic_features.png")
+    _save(plots.ordination(counts, model.labels_).figure, IMAGES / "ordination.png")
     _save(_over_time(), IMAGES / "clusters_over.png")
 
 
-def _cows() -> plt.Figure:
-    """Fit the bacteria of dairy cows and draw counts, clusters and topic proportions side by side."""
-    counts, sites = _read_cows()
-    model = MMPCA(4, 5, random_state=0).fit(counts)
+def _what_it_does(model: MMPCA, counts: pd.DataFrame, sites: np.ndarray) -> plt.Figure:
+    """Draw counts, clusters and topic proportions side by side."""
     ari = agreement(sites, model.labels_).ari
     figure, axes = plt.subplots(1, 3, figsize=(13, 4.8), width_ratios=(4, 4.4, 3), layout="constrained")
     shape = {"n": len(counts), "v": counts.shape[1], "q": model.n_clusters, "k": model.n_topics}

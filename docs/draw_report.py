@@ -97,8 +97,6 @@ def draw_figures(search: MMPCASearch, model: MMPCA, X: Any, labels: Any) -> None
     keep_figure("cluster_sizes", plots.cluster_sizes(model).figure)
     keep_figure("topics", plots.topics(model, n_features=6))
     keep_figure("topics_entropy", plots.topics(model, n_features=6, by="entropy"))
-    keep_figure("distinctive_features", plots.distinctive_features(model, n_features=6))
-    keep_figure("topic_features", plots.topic_features(model, 0).figure)
     keep_figure("dendrogram", plots.dendrogram(model.merge_path()).figure)
     keep_figure("bound_history", plots.bound_history(model).figure)
     keep_figure("topic_space", plots.topic_space(model, X, clusters=model.labels_).figure)
