@@ -165,14 +165,6 @@ class Stability:
     rows : ndarray of shape (n_samples,)
         For each row, the share of the refits with it that put it into the match of its cluster; NaN for a row that was
         never drawn.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mmpca.evaluation import Stability
-    >>> found = Stability(np.array([[1.0, 0.5], [0.8, 0.7]]), np.array([0.9, 0.8]), "rows", 0.8, np.ones(4))
-    >>> found.clusters.round(2)
-    array([0.9, 0.6])
     """
 
     jaccard: Array
