@@ -17,7 +17,7 @@ from mmpca.counts import as_counts
 from mmpca.evaluation import summarize
 from mmpca.model.explanation import row_terms
 from mmpca.report import write_report
-from mmpca.report.contents import report_contents, used_topics
+from mmpca.report.contents import describe_choice, report_contents, used_topics
 from mmpca.report.context import MAX_SEARCHABLE, check_context, list_evidence
 
 # For sparse data in the tests themselves; the report must not warn.
@@ -323,3 +323,14 @@ def test_the_listed_evidence_is_the_strongest_until_four_fifths_are_explained(st
         removed = np.cumsum([0.0, *(part.nats for part in why.evidence_for)])
         enough = np.flatnonzero(why.margin - removed < 0)
         assert listed.to_move[i] == (enough[0] if enough.size and enough[0] <= 60 else -1)
+
+
+@pytest.mark.parametrize(("numbers", "n_warnings"), [((1, 2, 3, 4), 0), ((2, 3), 1), ((3, 4, 5), 1)])
+def test_a_number_at_the_edge_of_those_tried_comes_with_a_warning_and_is_never_strong(numbers, n_warnings):
+    score = [0.0 if n == 3 else -90.0 for n in numbers]
+    results = {"n_clusters": numbers, "n_topics": [4] * len(numbers), "shares": score}
+    results = {name: np.array(column) for name, column in results.items()} | {"chosen": np.array(numbers) == 3}
+    choice = describe_choice(results)
+    assert len(choice.edges) == n_warnings
+    assert choice.best == (3, 4)
+    assert "strong" not in choice.reason or not n_warnings
