@@ -599,7 +599,7 @@ def test_every_fit_reports_its_stages_and_does_not_depend_on_being_watched(X, op
     reports = []
     model = MMPCA(**options).fit(X, callback=reports.append)
     same_fit(model, MMPCA(**options).fit(X))
-    expected = ["topics", "shares", "starts", "refit", "dispersion", "done"]
+    expected = ["topics", "shares", "starts", "dispersion", "refit", "done"]
     if "topics" in options:
         expected.remove("topics")
     if "start" in options:

@@ -479,6 +479,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         """
         self._check_sizes(backend)
         parameters = self.get_params(deep=False)
+        parameters |= {name: int(parameters[name]) for name in ("n_clusters", "n_topics")}  # small types overflow
         seeds = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31)).spawn(3)
         saved = resumed if checkpoint is None else Checkpoint.of_fit(checkpoint, parameters, backend)
         keep = saved.save_labels if isinstance(saved, Checkpoint) else None
@@ -581,7 +582,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
     def _set_sample(self, found: Found, backend: RowBackend, seed: np.random.SeedSequence) -> None:
         """Keep some of the rows, from which temperature and outliers are estimated when they are first needed."""
         rows, labels = found.rows, found.best.labels
-        some = np.linspace(0, rows.n_rows - 1, n_sampled(rows.n_rows, self.n_clusters)).astype(int)
+        some = np.linspace(0, rows.n_rows - 1, n_sampled(rows.n_rows, len(found.best.weights))).astype(int)
         sample, lengths = rows.take(some), map_rows(backend if found.bursts is not None else rows, row_totals, some)
         if isinstance(self.temperature, str):
             self._temperature = Temperature(sample, labels[some], self.mixture(), seed)
