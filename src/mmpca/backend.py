@@ -40,8 +40,8 @@ class Threads:
     the same threads again, or they would deadlock.
     """
 
-    def __init__(self, pool: Executor | None = None) -> None:
-        self._pool = pool
+    def __init__(self, pool: Executor | None = None, n_threads: int = 1) -> None:
+        self._pool, self.n_threads = pool, n_threads
 
     def map(self, call: Callable[[Any], T], items: Sequence[Any]) -> list[T]:
         """Return the results for all items, in order."""
@@ -99,7 +99,7 @@ def open_threads(n_threads: int) -> Iterator[Threads]:
         yield SERIAL
     else:
         with ThreadPoolExecutor(n_threads) as pool:
-            yield Threads(pool)
+            yield Threads(pool, n_threads)
 
 
 class _BlasLimit:
@@ -180,10 +180,6 @@ class RowBackend(Protocol):
         """Number of features."""
 
     @property
-    def is_local(self) -> bool:
-        """Whether `apply` runs in this process, where it can use threads and report progress."""
-
-    @property
     def threads(self) -> Threads:
         """Threads of the calling process."""
 
@@ -218,8 +214,6 @@ class RowBackend(Protocol):
 
 class LocalRows:
     """Rows in this process: a single block."""
-
-    is_local = True
 
     def __init__(self, rows: Counts, threads: Threads = SERIAL) -> None:
         self.rows, self.threads = rows, threads

@@ -30,7 +30,6 @@ def local(rows):
 
 def test_sizes_are_those_of_all_rows(dask_rows, local):
     assert (dask_rows.n_rows, dask_rows.n_features) == (local.n_rows, local.n_features)
-    assert (dask_rows.is_local, local.is_local) == (False, True)
 
 
 @each_choice

@@ -522,7 +522,7 @@ def test_ctrl_c_while_topics_are_refitted_keeps_those_of_the_search(data, X):
 class Workers:
     """A backend whose workers find ever better bounds, until Ctrl-C interrupts them."""
 
-    is_local, n_rows = False, 9
+    n_rows = 9
 
     def __init__(self, n_found):
         self.n_found, self.n_asked = n_found, 0

@@ -260,6 +260,7 @@ def test_a_monitor_receives_every_row_from_all_threads(data):
     rows, monitor, reports = as_counts(np.tile(data.X.toarray(), (20, 1))), None, []
     monitor = Monitor(lambda progress: reports.append(progress.n_done))
     monitor.begin("starts", "topic shares", rows.n_rows)
-    threaded = topic_shares(rows, data.topics, prior=1.0, n_threads=2, monitor=monitor)
+    with open_threads(2) as threads:
+        threaded = topic_shares(rows, data.topics, prior=1.0, threads=threads, monitor=monitor)
     assert reports[-1] == rows.n_rows == 800
     np.testing.assert_array_equal(threaded, topic_shares(rows, data.topics, prior=1.0))

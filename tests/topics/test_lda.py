@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from mmpca.backend import SERIAL, n_slices, open_threads
+from mmpca.backend import SERIAL, LocalRows, n_slices, open_threads
 from mmpca.counts import as_counts
 from mmpca.monitor import Monitor
 from mmpca.simulate import paper_design, simulate_mmpca, sparse_topics
@@ -122,7 +122,9 @@ def test_the_number_of_threads_changes_nothing():
     rows = as_counts(np.random.default_rng(0).poisson(1.0, (700, 100)))
     assert n_slices(rows.nnz, rows.n_features) == 2
     options = {"max_passes": 6, "row_prior": 10.0, "n_init": 1}
-    one, other = (fit_lda(rows, 4, rng=np.random.default_rng(0), n_threads=n, **options) for n in (1, 3))
+    one = fit_lda(rows, 4, rng=np.random.default_rng(0), **options)
+    with open_threads(3) as threads:
+        other = fit_lda(LocalRows(rows, threads), 4, rng=np.random.default_rng(0), **options)
     np.testing.assert_array_equal(one.beta, other.beta)
     assert one.scores == other.scores
 
@@ -329,7 +331,8 @@ def test_topics_from_samples_are_close_to_those_of_all_rows(data, rows, fitted, 
     assert distance(sampled, fitted.beta) < 0.03
     assert distance(sampled, data.topics) < 0.06
     np.testing.assert_allclose(sampled.sum(axis=1), 1, rtol=1e-12)
-    np.testing.assert_array_equal(sampled, learn(rows, budget=budget, n_threads=2))
+    with open_threads(2) as threads:
+        np.testing.assert_array_equal(sampled, learn(LocalRows(rows, threads), budget=budget))
 
 
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.99])

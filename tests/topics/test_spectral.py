@@ -137,7 +137,8 @@ def reports_of(rows, **options):
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_every_pass_over_large_data_is_reported_to_its_end(rows, n_threads):
     budget = BUDGET._replace(final_effort=1)
-    last, found = reports_of(rows, budget=budget, n_threads=n_threads)
+    with open_threads(n_threads) as threads:
+        last, found = reports_of(LocalRows(rows, threads), budget=budget)
     directions, groups, prior, sample, refining = last.values()
     assert {progress.stage for progress in last.values()} == {"topics"}
     assert directions.share == refining.share == 1

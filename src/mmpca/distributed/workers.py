@@ -222,8 +222,6 @@ class DaskRows:
     of the client.
     """
 
-    is_local = False
-
     def __init__(
         self, workers: Workers, futures: Sequence[Any], sizes: Sequence[int], n_features: int, threads: Threads = SERIAL
     ) -> None:

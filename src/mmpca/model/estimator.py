@@ -484,15 +484,12 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         saved = resumed if checkpoint is None else Checkpoint.of_fit(checkpoint, parameters, backend)
         keep = saved.save_labels if isinstance(saved, Checkpoint) else None
         monitor = Monitor(callback, verbose=self.verbose, checkpoint=keep)
-        n_threads = effective_n_jobs(self.n_jobs)
-        with one_blas_thread(), open_threads(n_threads) as threads:
+        with one_blas_thread(), open_threads(effective_n_jobs(self.n_jobs)) as threads:
             backend = backend.with_threads(threads)
             fit = Fit(
                 **{name: parameters[name] for name in Fit._fields if name in parameters},
                 topics_seed=seeds[0],
                 search_seed=seeds[1],
-                n_threads=n_threads,
-                threads=threads,
                 monitor=monitor,
                 sample_size=sample_size,
                 topics_source=topics_source,

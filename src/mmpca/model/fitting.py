@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmpca import engine
-from mmpca.backend import LocalRows, RowBackend, Threads, column_totals, group_sums
+from mmpca.backend import LocalRows, RowBackend, column_totals, group_sums
 from mmpca.counts import Counts, Units, in_units
 from mmpca.model import editing, prediction
 from mmpca.model.checkpoints import Checkpoint
@@ -62,7 +62,7 @@ CONCENTRATION_ROWS = 1000  # from which the concentration of topic shares is est
 
 
 class Fit(NamedTuple):
-    """Everything that one fit depends on, apart from the rows: parameters of `MMPCA`, seeds, threads and progress."""
+    """Everything that one fit depends on, apart from the rows: parameters of `MMPCA`, seeds and progress."""
 
     n_clusters: int
     n_topics: int
@@ -78,8 +78,6 @@ class Fit(NamedTuple):
     refit_topics: bool | str
     topics_seed: np.random.SeedSequence
     search_seed: np.random.SeedSequence
-    n_threads: int
-    threads: Threads
     monitor: Monitor
     sample_size: int = SAMPLED_ROWS  # with more rows than this, starts are tried on a sample of this size
     topics_source: str = "given"  # of topics that are an array
@@ -100,7 +98,7 @@ class Fit(NamedTuple):
         """Learn topics by latent Dirichlet allocation."""
         rng = np.random.default_rng(self.topics_seed)
         careful: dict[str, Any] = {"row_prior": self.row_prior, "n_init": self.n_topic_starts, "tol": self.topics_tol}
-        return fit_lda(rows, self.n_topics, rng=rng, n_threads=self.n_threads, monitor=self.monitor, **careful)
+        return fit_lda(rows, self.n_topics, rng=rng, monitor=self.monitor, **careful)
 
 
 class Topics(NamedTuple):
@@ -242,7 +240,6 @@ def search_labels(
         rows,
         topics.beta,
         seed=int(fit.search_seed.generate_state(1)[0]),
-        n_threads=fit.n_threads,
         monitor=fit.monitor,
         sample_size=fit.sample_size,
     )
@@ -301,7 +298,7 @@ def _estimate_prior(fit: Fit, rows: RowBackend, best: Outcome, options: engine.S
         alpha, gamma, _ = engine.estimate_prior(best.state(sums))
         history = History(fit.monitor, start=0)
         start, own = Start("prior", best.start.seed, best.labels, gamma), options._replace(alpha=alpha)
-        outcome = search_from(rows, best.beta, start, own, n_threads=fit.n_threads, history=history)
+        outcome = search_from(rows, best.beta, start, own, history=history)
         if outcome.bound < best.bound:  # under a prior below one, VE-steps may end in another maximum
             break
         outcomes.append(outcome)
@@ -374,7 +371,7 @@ def compare_sources(fit: Fit, rows: RowBackend) -> tuple[str, LDAFit | None]:
     if len(filled) <= max(fit.n_clusters, fit.n_topics):
         return "lda", lda
     sample = fit.on_sample(n_init=1, monitor=fit.monitor.silent())
-    kept = LocalRows(split.kept, fit.threads)
+    kept = LocalRows(split.kept, rows.threads)
     beta = sample.lda(kept).beta if beta is None else beta / beta.sum(axis=1, keepdims=True)
     labels = {"lda": search_labels(sample, kept, Topics(beta, "lda"), *_plan(sample, kept))[0].labels}
     for source in ("mixture", "tfidf"):  # a search hardly changes their labels
@@ -434,7 +431,7 @@ def compare_units(fit: Fit, backend: RowBackend) -> tuple[str, str | None]:
         dispersion, stabilize = UNITS[candidate]
         own = sample._replace(n_topics=min(fit.n_topics, half.n_features), dispersion=dispersion, stabilize=stabilize)
         own = own._replace(row_prior=priors.get(candidate, "auto"))  # the first half shows the prior to use
-        found = find_clusters(own, LocalRows(half, fit.threads))
+        found = find_clusters(own, LocalRows(half, backend.threads))
         priors[candidate] = found.topics.row_prior
         return found.best.labels
 

@@ -369,9 +369,8 @@ def search_from(
     beta: Array,
     start: Start,
     options: engine.SearchOptions,
-    *,
     shares: Array | None = None,
-    n_threads: int = 1,
+    *,
     history: History | None = None,
 ) -> Outcome:
     """Draw the labels of a start and search from there; rows on workers need given labels."""
@@ -385,17 +384,13 @@ def search_from(
         labels = with_known(labels, options.known, options.n_clusters, rng)
     gamma = first_gamma(local, start, options, shares, labels)
     beta = beta.copy() if options.refits_topics else beta
-    with open_threads(n_threads) as threads:
-        backend = backend.with_threads(threads)
-        state = engine.build(
-            backend, labels, n_clusters=options.n_clusters, beta=beta, alpha=options.alpha, gamma=gamma
-        )
-        if options.algorithm == "vbem":
-            soft = engine.vbem(state, options, history=history)
-            state, labels, weights = soft.state, soft.labels, soft.weights
-        else:
-            engine.search(state, options, rng=rng, backend=backend, history=history)
-            labels, weights = state.labels, state.clusters.sizes / len(labels)
+    state = engine.build(backend, labels, n_clusters=options.n_clusters, beta=beta, alpha=options.alpha, gamma=gamma)
+    if options.algorithm == "vbem":
+        soft = engine.vbem(state, options, history=history)
+        state, labels, weights = soft.state, soft.labels, soft.weights
+    else:
+        engine.search(state, options, rng=rng, backend=backend, history=history)
+        labels, weights = state.labels, state.clusters.sizes / len(labels)
     if history.interrupted and not history.is_cancelled:  # by Ctrl-C or by the callback
         history.monitor.stop()
     seconds = perf_counter() - began
@@ -412,14 +407,16 @@ def search_from_starts(
     starts: list[Start],
     options: engine.SearchOptions,
     *,
-    seed: int,
-    n_threads: int = 1,
+    seed: int = 0,
     monitor: Monitor | None = None,
-    sample_size: int = SAMPLED_ROWS,
+    sample_size: float = SAMPLED_ROWS,
+    shares: Array | None = None,
 ) -> list[Outcome]:
     """Search from the starts and return the outcomes, in order.
 
-    With many rows, the starts are tried on a sample, and the last outcome is that of all rows.
+    With many rows, the starts are tried on a sample, and the last outcome is that of all rows. In this process, some
+    starts run in parallel. The outcomes do not depend on the number of threads: those beyond the start where the
+    patience ended are discarded if they had begun.
 
     Parameters
     ----------
@@ -429,47 +426,125 @@ def search_from_starts(
     options : SearchOptions
     seed : int
         Draws the sample.
-    n_threads : int
-        Threads of this process; the result does not depend on it.
     monitor : Monitor, optional
         A request to stop, or Ctrl-C, keeps what has been found; the first start is searched in any case.
-    sample_size : int
+    sample_size : float
         With more rows than this, the greedy algorithm tries the starts on a sample of this size.
+    shares : array of shape (N, K), optional
+        Rows in topic space, for k-means; computed if needed.
     """
-    monitor, n_rows = Monitor() if monitor is None else monitor, backend.n_rows
-    rows, sample_options = np.arange(n_rows), options
-    is_sampled = n_rows > sample_size and options.algorithm == "greedy"
-    if is_sampled:
-        if starts[0].labels is not None:
-            return [_search_all_rows(backend, beta, starts[0], options, n_threads, monitor)]
+    monitor = Monitor() if monitor is None else monitor
+    if backend.n_rows > sample_size and options.algorithm == "greedy":
+        return _search_sample_first(backend, beta, starts, options, seed, monitor, int(sample_size))
+    if not isinstance(backend, LocalRows):
+        return _search_on_workers(backend, np.arange(backend.n_rows), beta, starts, options, monitor)
+    rows, threads = backend.rows, backend.threads
+    if shares is None and any(start.kind == "kmeans" for start in starts):
+        monitor.begin("shares", "computing the topic shares of the rows", rows.n_rows)
+        tol = _shares_tol(rows.n_rows)
+        shares = topic_shares(rows, beta, prior=options.alpha, tol=tol, threads=threads, monitor=monitor)
+    monitor.begin("starts", "start 1: drawing labels", len(starts))
+    # Many rows keep all threads busy with one start; then the starts come one after another.
+    n_parallel = 1 if rows.n_rows > SHARED_ROWS else min(threads.n_threads, len(starts))
+    search, outcomes = partial(search_from, beta=beta, options=options, shares=shares), list[Outcome]()
+    try:
+        if n_parallel > 1:
+            _search_in_parallel(search, backend, starts, outcomes, n_parallel, options.patience, monitor)
+            return outcomes
+        for number, start in enumerate(starts, start=1):
+            outcomes.append(search(backend, start=start, history=History(monitor, start=number)))
+            monitor.step(1)
+            if monitor.is_stopped or not n_needed([one.bound for one in outcomes], options.patience, len(starts)):
+                break
+    except KeyboardInterrupt:
+        monitor.stop()
+        if not outcomes:
+            raise
+    return outcomes
+
+
+def _search_in_parallel(
+    search: Callable[..., Outcome],
+    backend: LocalRows,
+    starts: list[Start],
+    outcomes: list[Outcome],
+    n_parallel: int,
+    patience: int,
+    monitor: Monitor,
+) -> None:
+    """Add outcomes in order until they are enough; after Ctrl-C, those of all searches that had begun."""
+    is_enough, futures, n_added = Event(), list[Future[Outcome | None]](), 0
+
+    def search_one(number: int, start: Start) -> Outcome | None:
+        # The first start is searched for at least a block, so that a request to stop always leaves a model.
+        if is_enough.is_set() or (monitor.is_stopped and number > 1):
+            return None
+        with open_threads(backend.threads.n_threads // n_parallel) as own:
+            history = History(monitor, start=number, cancel=is_enough)
+            return search(backend.with_threads(own), start=start, history=history)
+
+    def add(outcome: Outcome | None) -> bool:
+        """Add an outcome; return True if no more are needed."""
+        if outcome is None:
+            return True
+        outcomes.append(outcome)
+        monitor.step(1)
+        return monitor.is_stopped or not n_needed([one.bound for one in outcomes], patience, len(starts))
+
+    with ThreadPoolExecutor(n_parallel) as pool:
+        try:
+            for number, start in enumerate(starts, start=1):
+                futures.append(pool.submit(search_one, number, start))
+            for future in futures:
+                outcome = future.result()
+                n_added += 1
+                if add(outcome):
+                    break
+            is_enough.set()
+            for future in futures:  # raises an error even if the outcome is not needed
+                future.result()
+        except KeyboardInterrupt:  # only the main thread receives it; the others stop after their block
+            monitor.stop()
+            for future in futures[n_added:]:
+                if not future.exception():
+                    add(future.result())
+            raise
+        finally:
+            is_enough.set()
+
+
+def _search_sample_first(
+    backend: RowBackend,
+    beta: Array,
+    starts: list[Start],
+    options: engine.SearchOptions,
+    seed: int,
+    monitor: Monitor,
+    sample_size: int,
+) -> list[Outcome]:
+    """Search a sample of many rows from the starts, then all rows from the best of them or from given labels."""
+    outcomes, start = list[Outcome](), starts[0]
+    if start.labels is None:
+        n_rows = backend.n_rows
         rows = np.sort(np.random.default_rng(seed).choice(n_rows, sample_size, replace=False))
         known = None if options.known is None else options.known[rows]
-        sample_options = options._replace(few_moves=int(SAMPLED_MOVES * sample_size), known=known)
-    if backend.is_local:
-        outcomes = search_local_rows(backend.take(rows), beta, starts, sample_options, n_threads, monitor)
-    else:
-        outcomes = _search_on_workers(backend, rows, beta, starts, sample_options, monitor)
-    if not is_sampled:
-        return outcomes
-    monitor.begin("extension", "extending the best start to all rows")
-    best = best_of(outcomes)
-    labels = _extend(backend, rows, beta, best, options)
-    gamma = options.alpha + (best.gamma - options.alpha) * (n_rows / len(rows))
-    if monitor.checkpoint is not None:
-        monitor.checkpoint(labels)
-    if monitor.is_stopped:  # keep what the sample has shown so far
-        options = options._replace(max_epochs=0)
-    start = Start("sample", starts[0].seed, labels, gamma)
-    return [*outcomes, _search_all_rows(backend, beta, start, options, n_threads, monitor)]
-
-
-def _search_all_rows(
-    backend: RowBackend, beta: Array, start: Start, options: engine.SearchOptions, n_threads: int, monitor: Monitor
-) -> Outcome:
-    """Search all of many rows from given labels."""
+        of_sample = options._replace(few_moves=int(SAMPLED_MOVES * sample_size), known=known)
+        if isinstance(backend, LocalRows):
+            sample = LocalRows(backend.rows.take(rows), backend.threads)
+            outcomes = search_from_starts(sample, beta, starts, of_sample, monitor=monitor, sample_size=sample_size)
+        else:
+            outcomes = _search_on_workers(backend, rows, beta, starts, of_sample, monitor)
+        monitor.begin("extension", "extending the best start to all rows")
+        best = best_of(outcomes)
+        labels = _extend(backend, rows, beta, best, options)
+        gamma = options.alpha + (best.gamma - options.alpha) * (n_rows / len(rows))
+        if monitor.checkpoint is not None:
+            monitor.checkpoint(labels)
+        if monitor.is_stopped:  # keep what the sample has shown so far
+            options = options._replace(max_epochs=0)
+        start = Start("sample", start.seed, labels, gamma)
     monitor.begin("search", "searching all rows")
-    history = History(monitor, start=0)
-    return search_from(backend, beta, start, options, n_threads=n_threads, history=history)
+    return [*outcomes, search_from(backend, beta, start, options, history=History(monitor, start=0))]
 
 
 def _extend(backend: RowBackend, sample: Rows, beta: Array, best: Outcome, options: engine.SearchOptions) -> Labels:
@@ -501,7 +576,7 @@ def _search_on_workers(
     while n_next := n_needed([one.bound for one in outcomes], options.patience, len(starts)):
         tasks = [(rows, sent[0], start, sent[1], shares) for start in starts[len(outcomes) : len(outcomes) + n_next]]
         try:
-            outcomes += backend.map(search_collected_rows, tasks)
+            outcomes += backend.map(search_from, tasks)
         except KeyboardInterrupt:
             monitor.stop()
             if not outcomes:
@@ -520,99 +595,6 @@ def _shares_tol(n_rows: int) -> float:
 def shares_of_block(block: Counts, rows: Rows, beta: Array, prior: float, tol: float, threads: Threads) -> Array:
     """Return the topic shares of some rows of a block, (n, K)."""
     return topic_shares(block.take(rows), beta, prior=prior, tol=tol)
-
-
-def search_collected_rows(
-    rows: Counts, beta: Array, start: Start, options: engine.SearchOptions, shares: Array | None
-) -> Outcome:
-    """Search from one start on a worker."""
-    return search_from(rows, beta, start, options, shares=shares)
-
-
-def search_local_rows(
-    rows: Counts,
-    beta: Array,
-    starts: list[Start],
-    options: engine.SearchOptions,
-    n_threads: int,
-    monitor: Monitor,
-    shares: Array | None = None,
-) -> list[Outcome]:
-    """Search rows in this process from the starts, some of them in parallel.
-
-    The outcomes come in the order of the starts and do not depend on the number of threads: those beyond the start
-    where the patience ended are discarded if they had begun. Ctrl-C keeps the searches that had begun.
-    """
-    if shares is None and any(start.kind == "kmeans" for start in starts):
-        monitor.begin("shares", "computing the topic shares of the rows", rows.n_rows)
-        tol = _shares_tol(rows.n_rows)
-        shares = topic_shares(rows, beta, prior=options.alpha, tol=tol, n_threads=n_threads, monitor=monitor)
-    # Many rows keep all threads busy with one start; then the starts come one after another.
-    n_parallel = 1 if rows.n_rows > SHARED_ROWS else min(n_threads, len(starts))
-    search = partial(search_from, rows, beta, options=options, shares=shares, n_threads=n_threads // n_parallel)
-    monitor.begin("starts", "start 1: drawing labels", len(starts))
-    outcomes = list[Outcome]()
-    try:
-        if n_parallel > 1:
-            _search_in_parallel(search, starts, outcomes, n_parallel, options.patience, monitor)
-            return outcomes
-        for number, start in enumerate(starts, start=1):
-            outcomes.append(search(start, history=History(monitor, start=number)))
-            monitor.step(1)
-            if monitor.is_stopped or not n_needed([one.bound for one in outcomes], options.patience, len(starts)):
-                break
-    except KeyboardInterrupt:
-        monitor.stop()
-        if not outcomes:
-            raise
-    return outcomes
-
-
-def _search_in_parallel(
-    search: Callable[..., Outcome],
-    starts: list[Start],
-    outcomes: list[Outcome],
-    n_parallel: int,
-    patience: int,
-    monitor: Monitor,
-) -> None:
-    """Add outcomes in order until they are enough; after Ctrl-C, those of all searches that had begun."""
-    is_enough, futures, n_added = Event(), list[Future[Outcome | None]](), 0
-
-    def search_one(number: int, start: Start) -> Outcome | None:
-        # The first start is searched for at least a block, so that a request to stop always leaves a model.
-        if is_enough.is_set() or (monitor.is_stopped and number > 1):
-            return None
-        return search(start, history=History(monitor, start=number, cancel=is_enough))
-
-    def add(outcome: Outcome | None) -> bool:
-        """Add an outcome; return True if no more are needed."""
-        if outcome is None:
-            return True
-        outcomes.append(outcome)
-        monitor.step(1)
-        return monitor.is_stopped or not n_needed([one.bound for one in outcomes], patience, len(starts))
-
-    with ThreadPoolExecutor(n_parallel) as pool:
-        try:
-            for number, start in enumerate(starts, start=1):
-                futures.append(pool.submit(search_one, number, start))
-            for future in futures:
-                outcome = future.result()
-                n_added += 1
-                if add(outcome):
-                    break
-            is_enough.set()
-            for future in futures:  # raises an error even if the outcome is not needed
-                future.result()
-        except KeyboardInterrupt:  # only the main thread receives it; the others stop after their block
-            monitor.stop()
-            for future in futures[n_added:]:
-                if not future.exception():
-                    add(future.result())
-            raise
-        finally:
-            is_enough.set()
 
 
 def best_of(outcomes: Sequence[Outcome]) -> Outcome:

@@ -23,6 +23,7 @@ from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 
 from mmpca import engine
+from mmpca.backend import LocalRows
 from mmpca.counts import Counts
 from mmpca.model import starts
 from mmpca.monitor import Monitor
@@ -179,7 +180,9 @@ def _searched(
     )
     is_fresh, monitor = planned[0].labels is None, Monitor()
     shares = topic_shares(rows, topics.beta, prior=options.alpha) if is_fresh else None
-    outcomes = starts.search_local_rows(rows, topics.beta, planned, settings, 1, monitor, shares)
+    outcomes = starts.search_from_starts(
+        LocalRows(rows), topics.beta, planned, settings, monitor=monitor, sample_size=np.inf, shares=shares
+    )
     if monitor.is_stopped:  # an unfinished cell must not enter the store
         raise KeyboardInterrupt
     best = starts.best_of(outcomes)

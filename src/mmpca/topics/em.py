@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma
 
-from mmpca.backend import MAX_SLICES, SERIAL, Rows, Threads, even_slices, open_threads, slices_of
+from mmpca.backend import MAX_SLICES, SERIAL, Rows, Threads, even_slices, slices_of
 from mmpca.counts import Counts
 from mmpca.monitor import Monitor
 from mmpca.topics import kernels
@@ -265,7 +265,7 @@ def topic_shares(
     prior: float | Array,
     tol: float = 1e-6,
     max_iter: int = 200,
-    n_threads: int = 1,
+    threads: Threads = SERIAL,
     monitor: Monitor | None = None,
 ) -> Array:
     """Return the expected topic shares of each row under fixed topics.
@@ -279,8 +279,8 @@ def topic_shares(
         Dirichlet prior of a row's shares; a number stands for the same prior of every topic.
     tol, max_iter : float, int
         The fixed-point iteration of a row stops when no parameter changes by more than `tol` times the row's total.
-    n_threads : int
-        The result does not depend on it.
+    threads : Threads
+        The result does not depend on them.
     monitor : Monitor, optional
         Receives each row as a step of the running stage.
 
@@ -306,8 +306,7 @@ def topic_shares(
         if monitor is not None:
             monitor.step(len(some))
 
-    with open_threads(n_threads) as threads:
-        threads.for_rows(fold_in, np.arange(rows.n_rows))
+    threads.for_rows(fold_in, np.arange(rows.n_rows))
     shares: Array = gamma / gamma.sum(axis=1, keepdims=True)
     return shares
 

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mmpca.backend import open_threads
+from mmpca.backend import LocalRows, open_threads
 from mmpca.counts import Counts, as_counts, check_unmasked
 from mmpca.monitor import Callback, Monitor, Progress
 from mmpca.parameters import N_JOBS, PRIOR, VERBOSE, check_parameters, either, integer, one_of, real
@@ -154,18 +154,18 @@ class LDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return callback is not None and callback(progress)
 
         monitor = Monitor(report, verbose=int(self.verbose))
-        fit = fit_lda(
-            rows,
-            self.n_topics,
-            rng=np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
-            row_prior="auto" if isinstance(self.row_prior, str) else float(self.row_prior),
-            smoothing=float(self.smoothing),
-            n_init="auto" if isinstance(self.n_init, str) else int(self.n_init),
-            max_passes=self.max_passes,
-            tol=float(self.tol),
-            n_threads=effective_n_jobs(self.n_jobs),
-            monitor=monitor,
-        )
+        with open_threads(effective_n_jobs(self.n_jobs)) as threads:
+            fit = fit_lda(
+                LocalRows(rows, threads),
+                self.n_topics,
+                rng=np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
+                row_prior="auto" if isinstance(self.row_prior, str) else float(self.row_prior),
+                smoothing=float(self.smoothing),
+                n_init="auto" if isinstance(self.n_init, str) else int(self.n_init),
+                max_passes=self.max_passes,
+                tol=float(self.tol),
+                monitor=monitor,
+            )
         if self.verbose:
             logger.info("row prior %g, scores %s, %d passes", fit.row_prior, fit.scores, fit.n_passes)
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit

@@ -23,7 +23,6 @@ from mmpca.backend import (
     column_totals,
     even_slices,
     map_rows,
-    open_threads,
     row_entries,
     slices_of,
 )
@@ -101,7 +100,6 @@ def fit_lda(
     n_init: int | Literal["auto"] = "auto",
     max_passes: int = MAX_PASSES,
     tol: float = TOL,
-    n_threads: int = 1,
     monitor: Monitor | None = None,
     budget: Budget = BUDGET,
 ) -> LDAFit:
@@ -116,7 +114,8 @@ def fit_lda(
     Parameters
     ----------
     rows : Counts of shape (N, V) or RowBackend
-        Samples of the rows of a backend are collected in one place; passes over all rows run on its blocks.
+        Samples of the rows of a backend are collected in one place; passes over all rows run on its blocks. The result
+        does not depend on its threads.
     n_topics : int
     rng : Generator
         Draws starts, splits and samples.
@@ -128,8 +127,6 @@ def fit_lda(
         Random starts; the one with the highest objective is kept. "auto": see :func:`choose_row_prior`.
     max_passes, tol : int, float
         A run ends after this many passes, or when a pass changes the topics by less than `tol` in mean total variation.
-    n_threads : int
-        The result does not depend on it.
     monitor : Monitor, optional
         Receives the progress as stage "topics"; if it is stopped, the topics found so far are returned.
     budget : Budget
@@ -159,26 +156,25 @@ def fit_lda(
     options = _Options(n_topics, totals > 0, grid, smoothing, n_init, max_passes, tol, budget)
     n_search = max(budget.search_work // n_topics, budget.search_cover * int(options.is_present.sum()))
     some = sample_rows(n_entries, n_search, rng)
-    with open_threads(n_threads) as threads:
-        backend = backend.with_threads(threads)
-        run = (threads if backend.is_local else SERIAL, monitor)  # other processes have neither threads nor a callback
-        if n_topics > 1 and backend.n_rows >= 2 * len(some):
-            grouped = _fit_groups(backend, some, n_entries, totals, options, rng, run)
-            if grouped is not None:
-                return _refine(backend, grouped, GROUPED_PASSES, int(totals.max()), options, monitor)
-        monitor.begin("topics", "topics: choosing the row prior")
-        choice, rng = backend.apply(_choose, some, options, rng, *run)  # a worker advances a copy of the generator
-        beta = np.ascontiguousarray(choice.mixture.beta_rows.T)
-        fit = LDAFit(beta, choice.row_prior, choice.score, choice.scores, choice.n_passes, converged=False)
-        if len(some) == backend.n_rows:
-            monitor.begin("topics", "topics: fitting")
-            small: LDAFit = backend.apply(_continue, some, fit, choice.mixture.theta, options, max_passes, *run)
-            return small._replace(choice=choice)
-        sample = sample_rows(n_entries, budget.final_work // n_topics, rng)
-        fit = _fit_sample(backend, sample, n_entries, fit, options, max_passes, run)
-        if len(sample) == backend.n_rows:
-            return fit
-        return _refine(backend, fit, REFINING_PASSES, int(totals.max()), options, monitor)
+    # Other processes have neither these threads nor a callback.
+    run = (backend.threads if isinstance(backend, LocalRows) else SERIAL, monitor)
+    if n_topics > 1 and backend.n_rows >= 2 * len(some):
+        grouped = _fit_groups(backend, some, n_entries, totals, options, rng, run)
+        if grouped is not None:
+            return _refine(backend, grouped, GROUPED_PASSES, int(totals.max()), options, monitor)
+    monitor.begin("topics", "topics: choosing the row prior")
+    choice, rng = backend.apply(_choose, some, options, rng, *run)  # a worker advances a copy of the generator
+    beta = np.ascontiguousarray(choice.mixture.beta_rows.T)
+    fit = LDAFit(beta, choice.row_prior, choice.score, choice.scores, choice.n_passes, converged=False)
+    if len(some) == backend.n_rows:
+        monitor.begin("topics", "topics: fitting")
+        small: LDAFit = backend.apply(_continue, some, fit, choice.mixture.theta, options, max_passes, *run)
+        return small._replace(choice=choice)
+    sample = sample_rows(n_entries, budget.final_work // n_topics, rng)
+    fit = _fit_sample(backend, sample, n_entries, fit, options, max_passes, run)
+    if len(sample) == backend.n_rows:
+        return fit
+    return _refine(backend, fit, REFINING_PASSES, int(totals.max()), options, monitor)
 
 
 def sample_rows(n_entries: NDArray[np.int64], limit: int, rng: np.random.Generator) -> Rows:
