@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import warnings
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Annotated, Any
@@ -100,17 +101,7 @@ def select(
         n_resamples="auto" if resamples is None else resamples,
         **fitting.parameters(),
     )
-    own = _own_store(search, data) if store is None else None
-    search.set_params(store=store or own)
-    try:
-        with console.collected_warnings() as caught, progress_display() as show:
-            search.fit(data.X, callback=show)
-    except KeyboardInterrupt:
-        kept = store or own
-        where = "" if kept is None else f" Finished parts are in {kept}; run the same command again to resume."
-        raise KeyboardInterrupt(f"No model was written.{where}") from None
-    if own is not None and not console.has_warning(caught, InterruptedSearchWarning):
-        shutil.rmtree(own, ignore_errors=True)  # the results are complete
+    caught = _fit(search, data, store)
     best, cells = search.best_estimator_, {name: column.tolist() for name, column in search.results_.items()}
     if data.table.feature_names is not None:  # scikit-learn takes names from data frames, not from sparse matrices
         best.name_features(data.table)
@@ -148,6 +139,22 @@ def select(
             console.out().print("The model was not written; add --model to save it.", style="yellow")
     if console.has_warning(caught, InterruptedSearchWarning):
         raise typer.Exit(INTERRUPTED)
+
+
+def _fit(search: MMPCASearch, data: InputData, store: Path | None) -> list[warnings.WarningMessage]:
+    """Run the search, and return its warnings; without a store, it keeps finished parts in the user's cache."""
+    own = _own_store(search, data) if store is None else None
+    kept = store or own
+    search.set_params(store=kept)
+    try:
+        with console.collected_warnings() as caught, progress_display() as show:
+            search.fit(data.X, callback=show)
+    except KeyboardInterrupt:
+        where = "" if kept is None else f" Finished parts are in {kept}; run the same command again to resume."
+        raise KeyboardInterrupt(f"No model was written.{where}") from None
+    if own is not None and not console.has_warning(caught, InterruptedSearchWarning):
+        shutil.rmtree(own, ignore_errors=True)  # the results are complete
+    return caught
 
 
 def _own_store(search: MMPCASearch, data: InputData) -> Path | None:

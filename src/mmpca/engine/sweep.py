@@ -9,7 +9,7 @@ depend on the number of threads or workers.
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,33 +55,41 @@ class SearchOptions(NamedTuple):
 # --- one block --------------------------------------------------------------------------------------------------
 
 
-class Sweep(Protocol):
-    """A way of visiting rows."""
+class Sweep:
+    """A way of visiting rows; by default, all of them in a single pass.
 
-    @property
-    def error_factors(self) -> tuple[float, ...]:
-        """Factors of the error bounds: of the screening pass and, if there is one, of the verifying pass."""
+    Attributes
+    ----------
+    error_factors : tuple of float
+        Factors of the error bounds: of the screening pass and, if there is one, of the verifying pass.
+    """
+
+    error_factors: tuple[float, ...] = (1.0,)
 
     def active(self, rows: Rows, min_gain: float, *, is_verifying: bool) -> Rows:
         """Return the rows that may still gain, in their order."""
+        return rows
 
     def visit(self, block: Rows, min_gain: float, error_factor: float) -> int:
         """Move rows of the block, in place; return the number of moves."""
+        raise NotImplementedError
 
     def end_epoch(self) -> None:
         """Update what is known about the rows; every cluster is fresh."""
 
     def undo_epoch(self) -> bool:
-        """Prepare another try after an epoch that lowered the bound and was undone; return False if there is none."""
+        """Prepare another try after an epoch that lowered the bound and was undone; return False if there is none.
+
+        VE-steps end in different maxima, so no gain can be trusted.
+        """
+        return False
 
 
-class ExactSweep:
+class ExactSweep(Sweep):
     """Algorithm 1 of the paper: evaluate every move of a row exactly, and make the best one immediately.
 
     The topics can be re-estimated after every move, in place; the gain of a move is that under the topics before it.
     """
-
-    error_factors = (1.0,)
 
     def __init__(self, state: State, *, refits_topics: bool = False) -> None:
         self.state, self.refits_topics = state, refits_topics
@@ -97,22 +105,9 @@ class ExactSweep:
                 n_moves += 1
         return n_moves
 
-    def active(self, rows: Rows, min_gain: float, *, is_verifying: bool) -> Rows:
-        """Return all rows."""
-        return rows
 
-    def end_epoch(self) -> None:
-        """Do nothing."""
-
-    def undo_epoch(self) -> bool:
-        """Give up: VE-steps end in different maxima, so no gain can be trusted."""
-        return False
-
-
-class CvemSweep:
+class CvemSweep(Sweep):
     """Classification VEM: reassign all rows with the parameters held fixed."""
-
-    error_factors = (1.0,)
 
     def __init__(self, state: State, threads: Threads) -> None:
         self.state, self.threads = state, threads
@@ -122,17 +117,6 @@ class CvemSweep:
         target = np.empty(len(block), dtype=np.int32)
         self.threads.for_rows(partial(kernels.assign, self.state), block, target)
         return int(kernels.reassign(self.state, block, target))
-
-    def active(self, rows: Rows, min_gain: float, *, is_verifying: bool) -> Rows:
-        """Return all rows."""
-        return rows
-
-    def end_epoch(self) -> None:
-        """Do nothing."""
-
-    def undo_epoch(self) -> bool:
-        """Give up: VE-steps end in different maxima, so no gain can be trusted."""
-        return False
 
 
 class GainBounds:
@@ -185,7 +169,7 @@ class GainBounds:
         self.upper[:], self.is_hard[:] = np.inf, False
 
 
-class GreedySweep:
+class GreedySweep(Sweep):
     """Screened second-order gains: propose moves against the frozen state, then apply those that still gain.
 
     Moves are proposed where the rows are, and only rows that may move are collected here. Rows that could gain nothing

@@ -525,17 +525,7 @@ def _restore(manifest: Manifest, arrays: Arrays) -> MMPCA:
         fitted["edits_"] = [Edit(kind, tuple(clusters), n_rows) for kind, clusters, n_rows in manifest["edits"]]
     if (fitted.get("noise_clusters_", np.zeros(1)) >= sizes["Q"]).any():
         raise ModelFileError(f"noise_clusters_ must be below the number of clusters, {sizes['Q']}.")
-    data = manifest["data"]
-    if data["annotations"]:
-        if any(len(descriptions) != sizes["V"] for descriptions in data["annotations"].values()):
-            raise ModelFileError(f"annotations in data must have {sizes['V']} entries, one for each feature.")
-        fitted["feature_annotations_"] = {
-            title: np.array(descriptions, dtype=object) for title, descriptions in data["annotations"].items()
-        }
-    if data["empty_rows"] and data["empty_rows"][-1] >= sizes["N"] + len(data["empty_rows"]):
-        raise ModelFileError(f"empty_rows in data must be among {sizes['N'] + len(data['empty_rows'])} rows.")
-    fitted |= {f"_{name}": data[name] for name in ("layer", "empty_rows", "is_named_later") if data[name]}
-    for name, value in fitted.items():
+    for name, value in (fitted | _restore_data(manifest["data"], sizes)).items():
         setattr(model, name, value)
     try:
         given = manifest["names"]
@@ -549,6 +539,21 @@ def _restore(manifest: Manifest, arrays: Arrays) -> MMPCA:
     if manifest["output"] is not None:
         model.set_output(transform=manifest["output"])
     return model
+
+
+def _restore_data(data: Manifest, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """Return the attributes that describe the data of the fit."""
+    n_rows = sizes["N"] + len(data["empty_rows"])
+    if data["empty_rows"] and data["empty_rows"][-1] >= n_rows:
+        raise ModelFileError(f"empty_rows in data must be among {n_rows} rows.")
+    found = {f"_{name}": data[name] for name in ("layer", "empty_rows", "is_named_later") if data[name]}
+    if data["annotations"]:
+        if any(len(descriptions) != sizes["V"] for descriptions in data["annotations"].values()):
+            raise ModelFileError(f"annotations in data must have {sizes['V']} entries, one for each feature.")
+        found["feature_annotations_"] = {
+            title: np.array(descriptions, dtype=object) for title, descriptions in data["annotations"].items()
+        }
+    return found
 
 
 def _restore_parameters(values: Manifest, known: Mapping[str, Any], arrays: Arrays) -> dict[str, Any]:
