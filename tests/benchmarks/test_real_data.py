@@ -73,7 +73,7 @@ def test_the_default_must_lead_on_average_lag_nowhere_and_reach_gsdmm_on_short_t
     assert not short.holds
 
 
-def test_a_method_that_lacks_a_data_set_has_no_mean_but_is_a_rival_where_it_ran():
+def test_a_method_that_lacks_a_data_set_has_no_mean_but_competes_where_it_ran():
     some = results(MMPCA=(0.7, 0.9), NMF=(0.6, 0.8))
     lonely = {RealTask("/data/oaks", "LDA", 0): {"ari": 1.0, "seconds": 1.0}}
     overall, _, oaks = verdicts(some | lonely)
@@ -81,7 +81,7 @@ def test_a_method_that_lacks_a_data_set_has_no_mean_but_is_a_rival_where_it_ran(
     assert oaks.value == pytest.approx(-0.1)
 
 
-def test_other_versions_of_mmpca_are_no_rivals():
+def test_other_versions_of_mmpca_do_not_compete():
     rows = verdicts(results(MMPCA=(0.5, 0.5), NMF=(0.1, 0.1)) | results(**{"MMPCA,_polya": (0.9, 0.9)}))
     assert all(row.holds for row in rows)
     assert not any(name.startswith("MMPCA") for name in BASELINES)
