@@ -280,15 +280,13 @@ class History:
         self.n_done += n_rows
         self.n_moves_now += n_moves
         bound, epoch = self.bounds[-1] if self.bounds else None, self.n_epochs + 1
-        text = f"start {self.start}" if self.start else "all rows"
-        text += f", epoch {epoch}, {self.n_moves_now:,} moves" + ("" if bound is None else f", bound {bound:,.1f}")
-        self.monitor.step(0, text, start=self.start, epoch=epoch, n_moves=self.n_moves_now, bound=bound)
-        self.interrupted |= self.monitor.is_stopped or self.is_cancelled
+        work = f"epoch {epoch}, {self.n_moves_now:,} moves" + ("" if bound is None else f", bound {bound:,.1f}")
+        self.report(work, epoch=epoch, n_moves=self.n_moves_now, bound=bound)
 
-    def between_epochs(self, work: str) -> bool:
-        """Report work between two epochs, such as merges; return False if the search is interrupted."""
-        text = f"start {self.start}" if self.start else "all rows"
-        self.monitor.step(0, f"{text}, {work}", start=self.start)
+    def report(self, work: str, **search: Any) -> bool:
+        """Report work of the search, such as merges between two epochs; return False if it is interrupted."""
+        of = f"start {self.start}" if self.start else "all rows"
+        self.monitor.step(0, f"{of}, {work}", start=self.start, **search)
         self.interrupted |= self.monitor.is_stopped or self.is_cancelled
         return not self.interrupted
 

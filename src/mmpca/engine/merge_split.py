@@ -83,7 +83,7 @@ class MergeSplit:
         The bound is a sum over clusters, so the loss of a merge and the gain of a split add up exactly as long as no
         cluster takes part twice.
         """
-        if self.state.n_clusters < 3 or not self.history.between_epochs("merging clusters"):
+        if self.state.n_clusters < 3 or not self.history.report("merging clusters"):
             return False
         before = bound(self.state)
         old = self.state.labels.copy(), self.state.clusters.gamma.copy()
@@ -190,7 +190,7 @@ class MergeSplit:
         """Return the results of a function of some rows, in order, with a report of progress now and then."""
         results = []
         for start in range(0, len(tasks), TRIALS_AT_ONCE):
-            if not self.history.between_epochs(work):
+            if not self.history.report(work):
                 raise _Interrupted
             results += self.backend.map(call, tasks[start : start + TRIALS_AT_ONCE])
         return results

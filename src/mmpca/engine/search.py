@@ -56,7 +56,7 @@ def search(
         merge_split = MergeSplit(state, tol=options.tol, backend=backend, history=history, known=options.known)
         while not history.interrupted and history.n_epochs < options.max_epochs:
             has_changed = merge_split.improve()
-            if not history.between_epochs("clusters merged and split"):
+            if not history.report("clusters merged and split"):
                 history.converged = False
                 break
             if history.n_moves and history.n_moves[-1] <= options.few_moves and not has_changed:
