@@ -136,20 +136,30 @@ class Explorer:
         self._model, self._rows, self._can_edit = model, RowFinder(context, margins), can_edit
 
     def edit(self, host: str | None, path: str, body: bytes) -> tuple[int, str, str]:
-        """Change the model as a request asks, and return the status, content type and content of the answer."""
+        """Change the model as a request asks.
+
+        Parameters
+        ----------
+        host : str or None
+            Host header of the request, or None unless there is exactly one.
+        path : str
+            Address of the page, followed by "edit".
+        body : bytes
+            The action in JSON; see :func:`edited_model`.
+
+        Returns
+        -------
+        tuple of (int, str, str)
+            Status, content type and content of the answer.
+        """
         status, kind, page = self.answer(host, path.removesuffix("edit"))
-        if status != 200 or not path.endswith("/edit"):
-            return (
-                (status if status != 200 else 404),
-                kind,
-                page if status != 200 else _message("There is no such page."),
-            )
+        if status != 200:
+            return status, kind, page
+        if not path.endswith("/edit"):
+            return 404, kind, _message("There is no such page.")
         if not self._can_edit:
-            return (
-                403,
-                HTML,
-                _message("This model cannot be edited here: start mmpca explore with the data of the fit."),
-            )
+            advice = "This model cannot be edited here: start mmpca explore with the data of the fit."
+            return 403, HTML, _message(advice)
         with self._lock:
             try:
                 edited = edited_model(self._model, self._given["X"], json.loads(body))
@@ -184,9 +194,19 @@ class Explorer:
         self._server.server_close()
 
     def answer(self, host: str | None, path: str) -> tuple[int, str, str]:
-        """Return the status, content type and content for a request.
+        """Answer a request for a page or for rows.
 
-        `host` is its Host header, or None unless there is exactly one.
+        Parameters
+        ----------
+        host : str or None
+            Host header of the request, or None unless there is exactly one.
+        path : str
+            Its address, with the query.
+
+        Returns
+        -------
+        tuple of (int, str, str)
+            Status, content type and content of the answer.
         """
         if host not in _own_hosts(self._server.server_port):
             return 403, HTML, _message("This page is only available at the printed address.")
