@@ -1,4 +1,7 @@
-"""Insert figures and tables of finished experiments into docs/experiments.md; `make experiments` runs them first."""
+"""Insert figures and tables of finished experiments into docs/experiments.md; `make experiments` runs them first.
+
+Results may be in several folders, for example if some methods were run with other code or on fewer data sets.
+"""
 
 from __future__ import annotations
 
@@ -6,40 +9,47 @@ import csv
 import re
 import shutil
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from mmpca.paper import EXPERIMENTS, Table, make
+from mmpca.paper.comparison import MethodComparison
 from mmpca.paper.experiment import group_means
 from mmpca.paper.runner import write_csv
+from mmpca.plots.style import save_figure
 
 SHOWN_LEVELS = (0.0, 0.2, 0.4, 0.6)  # of noise, on the page; the files have all of them
 
 
 def main() -> None:
-    """Update the page from the folder of results given on the command line."""
+    """Update the page from the folders of results given on the command line."""
     folders = [Path(argument) for argument in sys.argv[1:]]
-    if len(folders) != 1 or not any(result_table(folders[0], name).exists() for name in EXPERIMENTS):
-        sys.exit("Pass one folder of results that contains, for example, noise/noise.csv: see `make experiments`.")
-    update(folders[0], Path(__file__).with_name("experiments.md"))
+    if not folders or not all(any(result_table(folder, name).exists() for name in EXPERIMENTS) for folder in folders):
+        sys.exit("Pass folders of results that contain, for example, noise/noise.csv: see `make experiments`.")
+    update(folders, Path(__file__).with_name("experiments.md"))
 
 
-def update(folder: Path, document: Path) -> None:
-    """Replace the tables and figures of all experiments with results in the folder; the rest of the page is kept."""
+def update(folders: Sequence[Path], document: Path) -> None:
+    """Replace the tables and figures of all experiments with results in the folders; the rest of the page is kept."""
     text = document.read_text(encoding="utf-8")
     figures = document.with_suffix("")
     figures.mkdir(exist_ok=True)
     for name in EXPERIMENTS:
-        path = result_table(folder, name)
+        paths = [path for folder in folders if (path := result_table(folder, name)).exists()]
         section = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", flags=re.DOTALL)
-        if path.exists() and section.search(text):
-            results = read_table(path)
+        if paths and section.search(text):
+            results = combined(name, [read_table(path) for path in paths])
             content = (
                 f"![Figure of {name}]({figures.name}/{name}.svg)\n\n{data_sets(results)}{page_table(name, results)}"
             )
             write_details(name, results, figures)
             text = section.sub(lambda found, content=content: f"{found[1]}\n{content}\n{found[2]}", text)
-            shutil.copy(path.with_suffix(".svg"), figures)
+            if len(paths) == 1:
+                shutil.copy(paths[0].with_suffix(".svg"), figures)
+            else:
+                draw(name, results, figures)
     document.write_text(text, encoding="utf-8")
 
 
@@ -48,10 +58,43 @@ def result_table(folder: Path, name: str) -> Path:
     return folder / name / f"{name}.csv"
 
 
+def combined(name: str, tables: Sequence[Table]) -> Table:
+    """Return the rows of all tables, sorted as in one run; a method is taken from the last table that has it."""
+    if len(tables) == 1:
+        return tables[0]
+    experiment = make(name)
+    if not isinstance(experiment, MethodComparison):
+        raise ValueError(f"{name} is in several folders, but only comparisons of methods can be combined.")
+    last = {method: number for number, table in enumerate(tables) for method in table["method"]}
+    rows = [
+        dict(zip(table, row, strict=True))
+        for number, table in enumerate(tables)
+        for row in zip(*table.values(), strict=True)
+        if last[row[list(table).index("method")]] == number
+    ]
+    return experiment.sorted_table(rows)
+
+
+def draw(name: str, results: Table, folder: Path) -> None:
+    """Draw the figure of an experiment as SVG."""
+    with tempfile.TemporaryDirectory() as temporary:
+        save_figure(make(name).draw(results), Path(temporary) / name)
+        shutil.copy(Path(temporary) / f"{name}.svg", folder)
+
+
 def data_sets(results: Table) -> str:
-    """Return a line that says how many data sets the means are taken over, if there are several."""
-    n_seeds = len(set(results.get("seed", ())))
-    return f"{n_seeds} data sets for each setting.\n\n" if n_seeds > 1 else ""
+    """Return a line that says how many data sets the means are taken over, by method if that differs."""
+    seeds: dict[str, set[Any]] = {}
+    for method, seed in zip(results.get("method", results.get("seed", ())), results.get("seed", ()), strict=True):
+        seeds.setdefault(method if "method" in results else "", set()).add(seed)
+    methods: dict[int, list[str]] = {}
+    for method, found in seeds.items():
+        methods.setdefault(len(found), []).append(method)
+    if len(methods) == 1:
+        (number,) = methods
+        return f"{number} data sets for each setting.\n\n" if number > 1 else ""
+    parts = (f"{number} ({', '.join(names)})" for number, names in sorted(methods.items(), reverse=True))
+    return f"Data sets for each setting: {'; '.join(parts)}.\n\n" if methods else ""
 
 
 def page_table(name: str, results: Table) -> str:

@@ -49,7 +49,7 @@ def test_tables_and_figures_are_updated_and_the_rest_is_kept(script, tmp_path):
     (folder / "noise").mkdir(parents=True)
     write_output(experiment, records, folder / "noise")
     page.write_text(DOCUMENT)
-    script.update(folder, page)
+    script.update([folder], page)
     text = page.read_text()
     assert "| method | 1, 0 | 1, 0.4 |\n" in text
     assert "| MMPCA | 0.432 | 0.432 |\n| multinomial mixture | 0.432 | 0.432 |" in text
@@ -60,6 +60,26 @@ def test_tables_and_figures_are_updated_and_the_rest_is_kept(script, tmp_path):
     )
     before, after = (re.sub(r"(begin noise -->).*?(<!-- end noise)", "", t, flags=re.DOTALL) for t in (DOCUMENT, text))
     assert before == after
+
+
+def test_a_method_is_taken_from_the_last_folder_that_has_it_with_its_own_number_of_data_sets(script, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(DOCUMENT)
+    for folder, families, replicates, ari in (
+        ("old", ("ceiling", "mmpca"), 3, 0.8),
+        ("new", ("mmpca",), 2, 0.6),
+    ):
+        experiment = make("sample-size", replicates=replicates, families=families)
+        found = {"ari": ari, "nmi": ari}
+        records = {task: dict.fromkeys(FAMILIES[task.kind], found) for task in experiment.tasks()}
+        (tmp_path / folder / "sample-size").mkdir(parents=True)
+        write_output(experiment, records, tmp_path / folder / "sample-size")
+    script.update([tmp_path / "old", tmp_path / "new"], page)
+    section = page.read_text().partition("<!-- begin sample-size -->")[2].partition("<!-- end")[0]
+    assert "Data sets for each setting: 3 (true parameters); 2 (MMPCA).\n" in section
+    assert f"| true parameters |{' 0.800 |' * 5}\n| MMPCA |{' 0.600 |' * 5}\n" in section
+    assert "true parameters,-0.200 (0.000)" in (tmp_path / "page" / "sample-size-behind-mmpca.csv").read_text()
+    assert (tmp_path / "page" / "sample-size.svg").stat().st_size > 0
 
 
 @pytest.mark.parametrize("arguments", [[], ["nowhere"], ["one", "two"]])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -142,12 +142,15 @@ class MethodComparison(Experiment):
 
     def table(self, records: Mapping[Task, Record]) -> Table:
         """Return a row for each data set and method."""
-        order = {method: place for place, method in enumerate([ORACLE, *experiment_methods(1, 2)])}
-        rows = [
+        return self.sorted_table(
             {**self.setting(task), "seed": task["seed"], "method": method, **found}
             for task, record in records.items()
             for method, found in record.items()
-        ]
+        )
+
+    def sorted_table(self, rows: Iterable[Mapping[str, Any]]) -> Table:
+        """Return rows as a table, sorted by setting, data set and method."""
+        order = {method: place for place, method in enumerate([ORACLE, *experiment_methods(1, 2)])}
         return columns(sorted(rows, key=lambda row: (*self.position(row), row["seed"], order[row["method"]])))
 
     def summary(self, table: Table) -> Table:
