@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.metrics import adjusted_rand_score
 
-from leaderboard import SYSTEMS, Fit, markdown, update
+from leaderboard import SYSTEMS, Fit, markdown, recorded, update
 from public_data import SETS, DataPackageError, labeled, package_folder
 
 NUMBERS = {"ari": 0.5, "nmi": 0.6, "seconds": 3.2, "megabytes": 12.0}
@@ -37,6 +37,11 @@ def test_the_page_keeps_its_text_and_gets_the_table_and_a_file(tmp_path):
         assert text.startswith("# Title\n\n<!-- begin leaderboard -->\n\n| system |")
         assert text.endswith("|\n\n<!-- end leaderboard -->\n\nend\n")
     assert len((tmp_path / "page.csv").read_text().splitlines()) == 1 + len(RESULTS)
+    np.testing.assert_equal(recorded(page), RESULTS)  # NaN for the failed fit
+
+
+def test_a_page_without_a_file_has_no_recorded_numbers(tmp_path):
+    assert recorded(tmp_path / "page.md") == {}
 
 
 def test_there_are_twelve_systems_and_keys_are_unique():
