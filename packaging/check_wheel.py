@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -18,26 +17,32 @@ def main() -> int:
     """Return 0 if the package works in every environment; a command that fails raises."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dependencies", choices=["oldest", "newest"], nargs="+", default=["oldest", "newest"])
+    parser.add_argument("--python", nargs="+", default=[sys.executable], metavar="PATH",
+                        help="interpreters for the newest dependencies (default: this one)")  # fmt: skip
     options = parser.parse_args()
+    environments = [(kind, python) for kind in options.dependencies
+                    for python in (options.python if kind == "newest" else [sys.executable])]  # fmt: skip
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         run(sys.executable, "-m", "build", "--outdir", folder / "dist", ROOT)
         files = sorted((folder / "dist").iterdir())
         run(sys.executable, "-m", "twine", "check", "--strict", *files)
         (wheel,) = (path for path in files if path.suffix == ".whl")
-        for dependencies in options.dependencies:
-            check(wheel, folder / dependencies, ["--constraint", str(OLDEST)] if dependencies == "oldest" else [])
+        for number, (dependencies, python) in enumerate(environments):
+            constraints = ["--constraint", str(OLDEST)] if dependencies == "oldest" else []
+            check(wheel, python, folder / str(number), constraints)
+            print(f"{wheel.name} works with {python} and the {dependencies} dependencies", flush=True)
         dist = ROOT / "dist"
         dist.mkdir(exist_ok=True)
         for path in files:
             (dist / path.name).write_bytes(path.read_bytes())
-    print(f"{wheel.name} works with the {' and the '.join(options.dependencies)} dependencies; it is in {dist.name}/")
+    print(f"{wheel.name} is in {dist.name}/")
     return 0
 
 
-def check(wheel: Path, environment: Path, constraints: list[str]) -> None:
+def check(wheel: Path, interpreter: str, environment: Path, constraints: list[str]) -> None:
     """Install the wheel alone and run the demo; then add the extras and run the doctests of the installed package."""
-    venv.create(environment, with_pip=True)
+    run(interpreter, "-m", "venv", environment)
     python = environment / ("Scripts" if os.name == "nt" else "bin") / "python"
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *constraints]
     run(*pip, wheel)
