@@ -38,6 +38,18 @@ class Progress(NamedTuple):
         Rows moved in the epoch so far.
     bound : float or None
         Bound after the last finished epoch.
+
+    Examples
+    --------
+    A callback that records the stages of a fit:
+
+    >>> from mmpca import MMPCA
+    >>> from mmpca.simulate import paper_design
+    >>> stages = []
+    >>> X = paper_design(n_samples=40, random_state=0).X
+    >>> model = MMPCA(2, 2, random_state=0).fit(X, callback=lambda progress: stages.append(progress.stage))
+    >>> stages[-1]
+    'done'
     """
 
     stage: str

@@ -44,6 +44,18 @@ class Summary:
         How well refits recover the clusters, if `n_refits` was given.
     agreement : Agreement or None
         Agreement with known labels, if they were given.
+
+    Examples
+    --------
+    >>> from mmpca import MMPCA
+    >>> from mmpca.evaluation import summarize
+    >>> from mmpca.simulate import paper_design
+    >>> data = paper_design(n_samples=60, random_state=0)
+    >>> summary = summarize(MMPCA(3, 2, random_state=0).fit(data.X), data.X)
+    >>> summary.n_samples, int(summary.sizes.sum()), len(summary.npmi)
+    (60, 60, 2)
+    >>> list(summary.topics())
+    ['topic', 'npmi', 'umass']
     """
 
     n_samples: int
