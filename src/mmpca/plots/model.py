@@ -34,7 +34,7 @@ Array = NDArray[np.float64]
 HEADING_LENGTH = 36  # characters, for three words
 MAX_COLUMNS = 4  # topics side by side
 RANKING_LABELS = {
-    "distinctive": "share (%), the most\ndistinctive feature first",
+    "distinctive": "share (%), most\ndistinctive first",
     "share": "share of the topic (%)",
     "lift": "lift: share of the topic\n/ share of all counts",
     "entropy": "share of the topic (%)\n\N{MULTIPLICATION SIGN} specificity of the feature",
