@@ -111,9 +111,9 @@ def _least_certain(model: MMPCA, data: InputData) -> list[int]:
     import numpy as np
 
     from mmpca.counts import as_counts
-    from mmpca.model.results import score_rows
+    from mmpca.model.results import row_results
 
-    found = score_rows(model, as_counts(data.X, empty_rows="allow"))
+    found = row_results(model, as_counts(data.X, empty_rows="allow"))
     # Rows without counts, about which there is nothing to explain, come last.
     keys = (found.margin_per_count, found.probability.round(SHOWN_DIGITS), found.totals == 0)
     least: list[int] = np.lexsort(keys)[:N_LEAST_CERTAIN].tolist()

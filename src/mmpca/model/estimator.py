@@ -49,7 +49,7 @@ from mmpca.model.fitting import (
     choose_units,
     find_clusters,
     measure_concentration,
-    summarize,
+    sum_clusters,
 )
 from mmpca.model.inspection import warn_of_misread_columns
 from mmpca.model.outliers import mark_outliers
@@ -500,11 +500,11 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             # Topics and labels; then, if counts vary too much for a multinomial, again in the units that suit them.
             found = find_clusters(fit, backend, saved, bursts)
             monitor.begin("dispersion", "measuring overdispersion")
-            summary = summarize(found, backend)
+            summary = sum_clusters(found, backend)
             is_open = self.dispersion == "auto" and self.stabilize is None and found.topics.source in LEARNED
             if is_open and summary.dispersion.overall > LARGE_INDEX and not monitor.is_stopped:
                 found = choose_units(fit, found, backend)
-                summary = summarize(found, backend)
+                summary = sum_clusters(found, backend)
             # Predictions: topics that the search has learned are smoothed for new rows.
             best, rows, smoothing = found.best, found.rows, 0.0
             if found.topics.source in LEARNED or self.algorithm == "vbem":

@@ -214,7 +214,7 @@ def select_rows(rows: ArrayLike | None, n_rows: int) -> NDArray[np.intp]:
     return chosen.astype(np.intp) % n_rows
 
 
-def check_labels(labels: ArrayLike, n_rows: int, n_clusters: int) -> NDArray[np.intp]:
+def check_clusters(labels: ArrayLike, n_rows: int, n_clusters: int) -> NDArray[np.intp]:
     """Check the labels of the clusters to explain."""
     if np.ma.is_masked(labels):  # asarray would drop the mask
         raise ValueError("labels must hold one cluster for each row, but some of them are masked. Fill them in.")
@@ -369,7 +369,7 @@ def explain(
     if not isinstance(n_features, int | np.integer) or n_features < 0:
         raise ValueError(f"n_features must be an integer of at least 0, got {n_features!r}.")
     indices = select_rows(rows, counts.n_rows)
-    given = None if labels is None else check_labels(labels, counts.n_rows, len(model.weights_))
+    given = None if labels is None else check_clusters(labels, counts.n_rows, len(model.weights_))
     terms = row_terms(counts, model, indices, given)
     gains = _gains(terms.rows, terms.fitted, model) if with_gains else None
     margins, probabilities = terms.margin.tolist(), terms.probability.tolist()

@@ -318,7 +318,7 @@ class ClusterSums(NamedTuple):
     dispersion: Dispersion
 
 
-def summarize(found: Found, backend: RowBackend) -> ClusterSums:
+def sum_clusters(found: Found, backend: RowBackend) -> ClusterSums:
     """Sum up the clusters, and compare the variance within them with what the model of the fit expects."""
     best, every = found.best, np.arange(backend.n_rows)
     n_clusters = len(best.weights)

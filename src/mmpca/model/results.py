@@ -342,7 +342,7 @@ class RowResults(NamedTuple):
         return np.divide(self.margin, self.totals, out=np.full(len(self.margin), np.nan), where=self.totals > 0)
 
 
-def score_rows(model: MMPCA, counts: Counts) -> RowResults:
+def row_results(model: MMPCA, counts: Counts) -> RowResults:
     """Return the clusters of rows and how certain they are, as in :meth:`mmpca.MMPCA.explain`."""
     rows = model.units.convert(counts)
     fitted = explanation.fitted_labels(rows, model)
@@ -523,7 +523,7 @@ def feature_columns(model: MMPCA, n_features: int | None) -> Columns:
 def row_tables(model: MMPCA, X: Any, row_names: Any = None, n_rows: int = 3) -> tuple[Columns, list[list[Any]]]:
     """Return the table of rows, and the names of the most typical rows of each cluster."""
     counts = model._counts(X, reset=False)
-    names, found = row_names_of(X, row_names, counts.n_rows), score_rows(model, counts)
+    names, found = row_names_of(X, row_names, counts.n_rows), row_results(model, counts)
     scores = outliers.outlier_scores(model, counts, found.fitted, found.clusters)
     return row_columns(model, found, names, scores), _typical_names(model, counts, found, names, n_rows)
 
@@ -531,7 +531,7 @@ def row_tables(model: MMPCA, X: Any, row_names: Any = None, n_rows: int = 3) -> 
 def typical_row_names(model: MMPCA, X: Any, row_names: Any, n_rows: int) -> list[list[Any]]:
     """Return the names of the most typical rows of each cluster."""
     counts = model._counts(X, reset=False)
-    return _typical_names(model, counts, score_rows(model, counts), row_names_of(X, row_names, counts.n_rows), n_rows)
+    return _typical_names(model, counts, row_results(model, counts), row_names_of(X, row_names, counts.n_rows), n_rows)
 
 
 def _typical_names(
