@@ -18,7 +18,6 @@ from mmpca.backend import (
     even_slices,
     group_sums,
     map_rows,
-    n_slices,
     one_blas_thread,
     open_threads,
     row_entries,
@@ -46,10 +45,14 @@ def test_no_rows_have_no_slices():
 
 
 def test_the_number_of_slices_grows_with_the_entries_up_to_a_limit_and_falls_with_the_features():
-    numbers = [n_slices(n_entries, 10) for n_entries in 2 ** np.arange(0, 40)]
+    def n_slices(n_entries, n_features=10):
+        ends = np.linspace(0, n_entries, 101).astype(np.int64)  # of a hundred rows; nothing else is read
+        return len(slices_of(as_counts(np.eye(1, n_features, dtype=int))._replace(indptr=ends)))
+
+    numbers = [n_slices(n_entries) for n_entries in 2 ** np.arange(0, 40)]
     assert numbers == sorted(numbers)
     assert (numbers[0], numbers[-1]) == (1, MAX_SLICES)
-    assert n_slices(2 * MIN_SLICE_ENTRIES, 10) == 2
+    assert n_slices(2 * MIN_SLICE_ENTRIES) == 2
     assert n_slices(2 * MIN_SLICE_ENTRIES, MIN_SLICE_ENTRIES) == 1
 
 

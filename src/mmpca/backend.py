@@ -135,11 +135,6 @@ one_blas_thread = _BlasLimit().held
 # --- slices of rows ---------------------------------------------------------------------------------------------
 
 
-def n_slices(n_entries: int, n_features: int) -> int:
-    """Return the number of slices to sum separately; their partial sums take less memory than the entries."""
-    return int(np.clip(n_entries // max(MIN_SLICE_ENTRIES, 4 * n_features), 1, MAX_SLICES))
-
-
 def even_slices(ends: NDArray[np.int64], n_wanted: int) -> list[slice]:
     """Return non-empty slices of rows with about the same number of entries; row i ends at entry `ends[i + 1]`.
 
@@ -153,11 +148,12 @@ def even_slices(ends: NDArray[np.int64], n_wanted: int) -> list[slice]:
 
 
 def slices_of(block: Counts, rows: Rows | None = None) -> list[slice]:
-    """Cut `rows`, some rows of a block, or all of them, into slices that are large enough for partial sums."""
+    """Cut some rows of a block, by default all, into slices whose partial sums take less memory than their entries."""
     ends = block.indptr
     if rows is not None:
         ends = np.concatenate([[0], np.cumsum(block.indptr[rows + 1] - block.indptr[rows])])
-    return even_slices(ends, n_slices(int(ends[-1]), block.n_features))
+    least = max(MIN_SLICE_ENTRIES, 4 * block.n_features)
+    return even_slices(ends, int(np.clip(ends[-1] // least, 1, MAX_SLICES)))
 
 
 # --- backends ---------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from mmpca.backend import SERIAL, LocalRows, n_slices, open_threads
+from mmpca.backend import SERIAL, LocalRows, open_threads, slices_of
 from mmpca.counts import as_counts
 from mmpca.monitor import Monitor
 from mmpca.simulate import paper_design, simulate_mmpca, sparse_topics
@@ -120,7 +120,7 @@ def test_passes_end_when_the_topics_converge(rows):
 
 def test_the_number_of_threads_changes_nothing():
     rows = as_counts(np.random.default_rng(0).poisson(1.0, (700, 100)))
-    assert n_slices(rows.nnz, rows.n_features) == 2
+    assert len(slices_of(rows)) == 2
     options = {"max_passes": 6, "row_prior": 10.0, "n_init": 1}
     one = fit_lda(rows, 4, rng=np.random.default_rng(0), **options)
     with open_threads(3) as threads:
