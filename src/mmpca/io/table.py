@@ -336,7 +336,7 @@ def _is_tsv_named(names: NamesOrFile | None, words: tuple[str, ...]) -> bool:
 def read_names(names: NamesOrFile) -> tuple[Names, list[str]]:
     """Return names, from a file with one per line if a path is given, and notes.
 
-    The first of several columns is used. Gene lists have identifiers and symbols; symbols are used if unique.
+    The first of several columns is used. Gene lists have identifiers and symbols; see `gene_names`.
     """
     if not isinstance(names, (str, Path)):
         return as_names(names), []
@@ -355,10 +355,17 @@ def read_names(names: NamesOrFile) -> tuple[Names, list[str]]:
 
 
 def gene_names(path: Path, identifiers: Sequence[str], symbols: Sequence[str]) -> tuple[Names, list[str]]:
-    """Return the symbols of genes if they are unique, otherwise their identifiers, with a note."""
-    if len(set(symbols)) == len(symbols):
+    """Return the symbols of genes, or the identifiers of genes whose symbols are not unique, with a note."""
+    times = Counter(symbols)
+    repeated = [symbol for symbol in symbols if times[symbol] > 1]
+    if not repeated:
         return as_names(symbols), []
-    return as_names(identifiers), [f"{path.name}: gene identifiers are used, because gene symbols are not unique."]
+    names = [own if times[symbol] > 1 else symbol for own, symbol in zip(identifiers, symbols, strict=True)]
+    note = (
+        f"{path.name}: {len(repeated)} of {len(symbols)} genes are named by their identifiers, because their symbols "
+        f"are not unique, such as {short_repr(repeated[0])}."
+    )
+    return as_names(names), [note]
 
 
 def _fit_names(path: Path, source: NamesOrFile, what: str, shape: tuple[int, int], notes: list[str]) -> Names:
