@@ -121,6 +121,8 @@ def cluster(
         text = f"{error} These are the values of {_described(layer, use_raw)}. {advice}"
         raise CountsError(text, row=error.row, column=error.column) from error
     model.name_features(names[kept])
+    if use_raw or layer is not None:
+        model._layer = "raw" if use_raw else layer  # where the command line finds the counts
     if len(set(names[kept])) < kept.sum():
         repeated = pd.Index(names[kept]).value_counts().index[0]
         warn(

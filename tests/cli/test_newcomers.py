@@ -192,6 +192,19 @@ def test_labels_are_written_into_a_copy_and_the_layer_is_remembered(cells, mmpca
     assert refused.code == 2
 
 
+def test_models_of_anndata_objects_remember_their_layer_too(cells, mmpca_command):
+    import anndata
+
+    from mmpca.anndata import cluster
+
+    adata = anndata.read_h5ad(cells)
+    for counts in ({"layer": "umis"}, {"use_raw": True}):
+        model = cluster(adata, 2, 2, n_init=1, random_state=0, **counts)
+        model.save(cells.parent / "own.mmpca")
+        done = mmpca_command("predict", cells.parent / "own.mmpca", cells, "--json")
+        assert [line["cluster"] for line in done.json["labels"]] == model.predict(adata.layers["umis"]).tolist()
+
+
 def test_repeated_genes_of_a_model_are_matched_by_position_or_refused(tmp_path, mmpca_command):
     header, lines = "gene,gene,other\n", "5,1,0\n6,1,1\n0,2,7\n0,1,9\n"
     (tmp_path / "X.csv").write_text(header + lines)
