@@ -69,19 +69,27 @@ def test_tables_have_ids_and_excerpts(clusters, frame):
     assert set(clusters.features_frame()["feature"]) <= set(clusters.counter_.words_)
 
 
-@pytest.mark.parametrize("library", ["polars", "pyarrow", "list", "series"])
+@pytest.mark.parametrize("library", ["polars", "lazy polars", "pyarrow", "duckdb", "list", "series"])
 def test_any_container_gives_the_same_labels(clusters, frame, library):
     column = {"column": "body"}
     if library == "polars":
         texts = pytest.importorskip("polars").DataFrame(frame.to_dict("list"))
+    elif library == "lazy polars":
+        texts = pytest.importorskip("polars").LazyFrame(frame.to_dict("list"))
     elif library == "pyarrow":
         texts = pytest.importorskip("pyarrow").table(frame.to_dict("list"))
+    elif library == "duckdb":
+        texts = pytest.importorskip("duckdb").connect().from_df(frame)
     else:
         texts, column = frame["body"].tolist() if library == "list" else frame.set_index("id")["body"], {}
     again = clone(clusters).fit(texts, **column)
     assert again.labels_.tolist() == clusters.labels_.tolist()
     assert again.predict(texts, **column).tolist() == clusters.predict(frame["body"]).tolist()
     assert again.rows_frame()["row"].tolist() == (frame["id"].tolist() if library == "series" else list(range(60)))
+    if column:
+        again.fit(texts, column="body", ids="id", labels="subject")
+        assert again.cluster_names_[again.labels_].tolist() == frame["subject"].tolist()
+        assert again.rows_frame()["row"].tolist() == frame["id"].tolist()
 
 
 def test_a_saved_model_needs_nothing_else(clusters, frame, tmp_path):
@@ -215,6 +223,38 @@ def test_the_page_shows_the_texts_of_the_fit(frame, clusters, tmp_path):
         clusters.report(labels=["a"])
     clusters.save(tmp_path / "texts.mmpca")
     assert "T7" not in TextClusters.load(tmp_path / "texts.mmpca").report().html
+
+
+def test_texts_over_time_leave_out_those_without_words(frame):
+    data = pd.concat([frame, pd.DataFrame({"id": ["empty"], "body": ["?"]})], ignore_index=True)
+    data["date"] = pd.date_range("2024-01-01", periods=61, freq="D")
+    with pytest.warns(UserWarning, match="empty"):
+        own = TextClusters(3, 3, stop_words="english", random_state=0).fit(data, column="body", ids="id")
+    X = own.counter_.transform(frame["body"])
+    expected = own.model_.clusters_over(data["date"][:60], X, bins="M")
+    pd.testing.assert_frame_equal(own.clusters_over(data["date"], bins="M"), expected)
+    pd.testing.assert_frame_equal(own.clusters_over("date", data, column="body", bins="M"), expected)
+    assert expected.loc[expected["kind"] == "cluster", "size"].sum() == 60
+    with pytest.raises(ValueError, match="61"):
+        own.clusters_over(data["date"][:60])
+
+
+def test_texts_that_no_cluster_explains_are_outliers(clusters):
+    mixed = "match soup harbor coach bread boat goal butter sail team kitchen anchor league oven tide"
+    strange = [" ".join([mixed] * 4), "zzz", "the boat and the harbor and the sail"]
+    assert clusters.predict(strange, outliers=0.01).tolist()[:2] == [-1, -1]
+    assert clusters.predict(strange)[0] >= 0
+    assert clusters.predict(strange, outliers=0.01)[2] == clusters.predict(strange)[2]
+    assert clusters.outlier_labels(0.0).tolist() == clusters.labels_.tolist()
+    assert (clusters.outlier_labels(1.0) == -1).all()
+
+
+def test_a_path_instead_of_texts_is_an_error_that_names_the_reader(tmp_path):
+    for path in (tmp_path, str(tmp_path)):
+        with pytest.raises(ValueError, match="read_texts"):
+            TextClusters(2, 2).fit(path)
+    with pytest.raises(ValueError, match=r"\[text\]"):
+        TextClusters(2, 2).fit("A boat in the harbor.")
 
 
 @pytest.mark.parametrize("missing", [None, float("nan")])

@@ -97,7 +97,7 @@ def in_order_of(values: Any, X: Any) -> Any:
     [0, 1]
     """
     names = X.row_names if isinstance(X, CountTable) else getattr(X, "index", None)
-    if names is None or not hasattr(values, "iloc"):
+    if names is None or callable(names) or not hasattr(values, "iloc"):  # lists have a method of this name
         return values
     own, wanted = [str(name) for name in values.index], [str(name) for name in names]
     if own == wanted or own == [str(row) for row in range(len(own))]:  # an index that only counts has no names

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from mmpca.backend import LocalRows
-from mmpca.counts import as_counts
+from mmpca.counts import as_counts, in_memory
 from mmpca.engine import MergePath
 from mmpca.errors import ModelFileError, warn
 from mmpca.model import editing, results
@@ -26,6 +26,7 @@ from mmpca.text import CountTexts, Texts
 
 N_KEPT = 10  # typical texts of each cluster
 EXCERPT_LENGTH = 200  # characters
+LONGEST_PATH = 1000  # characters of a text that may be a path
 NO_TEXTS = "A loaded model does not have the texts of its fit. Pass texts."
 
 
@@ -167,7 +168,7 @@ class TextClusters(ClusterMixin, BaseEstimator):
             )
         return self
 
-    def predict(self, texts: Any, *, column: str | None = None) -> NDArray[np.int32]:
+    def predict(self, texts: Any, *, column: str | None = None, outliers: float | None = None) -> NDArray[np.int32]:
         """Return the most probable cluster of each text, -1 for texts without words of the vocabulary.
 
         Parameters
@@ -175,13 +176,33 @@ class TextClusters(ClusterMixin, BaseEstimator):
         texts : list or column of str, data frame, or Texts
         column : str, optional
             Column of a data frame that holds the texts.
+        outliers : float, optional
+            Level, such as 0.01, below which texts are outliers, as in :meth:`mmpca.MMPCA.predict`; their label is -1.
 
         Returns
         -------
         labels : ndarray of int32, shape (n_texts,)
         """
         X = self._count(texts, column)
-        return np.where(np.diff(X.indptr) > 0, self.model_.predict(X), NO_CLUSTER).astype(np.int32)
+        labels = self.model_.predict(X, outliers=outliers)
+        return np.where(np.diff(X.indptr) > 0, labels, NO_CLUSTER).astype(np.int32)
+
+    def outlier_labels(self, level: float = 0.01) -> NDArray[np.int32]:
+        """Return the labels of the fitted texts, -1 for outliers and texts without words of the vocabulary.
+
+        Parameters
+        ----------
+        level : float, default=0.01
+            As in :meth:`mmpca.MMPCA.outlier_labels`.
+
+        Returns
+        -------
+        labels : ndarray of int32, shape (n_texts,)
+        """
+        check_is_fitted(self)
+        labels = self.labels_.copy()
+        labels[labels != NO_CLUSTER] = self.model_.outlier_labels(level)
+        return labels
 
     def predict_proba(self, texts: Any, *, column: str | None = None) -> NDArray[np.float64]:
         """Return the probability of each cluster for each text.
@@ -542,6 +563,59 @@ class TextClusters(ClusterMixin, BaseEstimator):
         check_is_fitted(self)
         return self.model_.features_frame(n_features=n_features, backend=backend)
 
+    def clusters_over(
+        self,
+        values: Any,
+        texts: Any = None,
+        *,
+        column: str | None = None,
+        bins: str | int | None = None,
+        n_features: int = 5,
+        level: float = 0.95,
+        backend: str = "pandas",
+    ) -> Any:
+        """Return a table of the clusters over time or by group; :func:`mmpca.plots.clusters_over` draws it.
+
+        Parameters
+        ----------
+        values : array-like of length n_texts, or str
+            Date, number or group of each text, or the column of `texts` that holds them.
+        texts, column
+            As in :meth:`fit`; by default the texts of the fit. Without them, the table of a loaded model has sizes
+            only.
+        bins, n_features, level, backend
+            As in :meth:`mmpca.MMPCA.clusters_over`.
+
+        Returns
+        -------
+        DataFrame
+            As in :meth:`mmpca.MMPCA.clusters_over`; texts without known words are left out.
+
+        Examples
+        --------
+        >>> from mmpca import TextClusters
+        >>> texts = ["ham eggs", "eggs ham", "sun sea", "sea sun"]
+        >>> table = TextClusters(2, 2, random_state=0).fit(texts).clusters_over([2023, 2023, 2023, 2024])
+        >>> sorted(table.loc[(table["kind"] == "cluster") & (table["group"] == 2023), "size"].tolist())
+        [1, 2]
+        """
+        check_is_fitted(self)
+        if isinstance(values, str):
+            values = _values_of(texts, values, "values")
+        X = self._texts_and_counts(texts, column, None)[1] if texts is not None or hasattr(self, "_fitted") else None
+        filled = self.labels_ != NO_CLUSTER if X is None else np.diff(X.indptr) > 0
+        values = editing.in_order_of(values, texts)
+        if len(values) != len(filled):
+            raise ValueError(f"values must have one entry for each of {len(filled):,} texts, not {len(values):,}.")
+        kept = (
+            values[filled]
+            if hasattr(values, "dtype")
+            else [v for v, is_in in zip(values, filled, strict=True) if is_in]
+        )
+        return self.model_.clusters_over(
+            kept, None if X is None else X[filled], bins=bins, n_features=n_features, level=level, backend=backend
+        )
+
     # --- files --------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -657,23 +731,23 @@ class _Input(NamedTuple):
 
 def read_input(texts: Any, column: str | None, ids: Any) -> _Input:
     """Return the texts of a list, a column, a data frame, or :func:`mmpca.text.read_texts`, with their names."""
-    source = texts
+    texts = source = in_memory(texts)
     if isinstance(texts, Texts):
         texts, names = texts.texts, texts.names
-    elif isinstance(texts, str):
-        raise ValueError("Expected a list of texts, but found a single text. Put it into a list: [text].")
+    elif isinstance(texts, str | os.PathLike):
+        remedy = "Put it into a list: [text]."
+        if isinstance(texts, os.PathLike) or (len(texts) < LONGEST_PATH and os.path.exists(texts)):
+            remedy = f"If it is a path, read its texts first: mmpca.text.read_texts({str(texts)!r})."
+        raise ValueError(f"Expected a list of texts, but found {short_repr(str(texts))}. {remedy}")
     else:
         names = getattr(texts, "index", None) if hasattr(texts, "dtype") or hasattr(texts, "columns") else None
         if hasattr(texts, "columns"):
-            texts = texts[_choose_column(list(getattr(texts, "column_names", texts.columns)), column)]
+            texts = texts[_choose_column(_titles(texts), column)]
         elif column is not None:
             raise ValueError(f"There is no column {column!r}, because the texts are not in a data frame. Omit column.")
     listed = texts.to_pylist() if hasattr(texts, "to_pylist") else list(texts)  # pyarrow has scalars of its own
     if isinstance(ids, str):
-        if not hasattr(source, "columns"):
-            raise ValueError(f"There is no column {ids!r} with ids, because the texts are not in a data frame.")
-        ids = source[_choose_column(list(getattr(source, "column_names", source.columns)), ids, "ids")]
-        ids = ids.to_pylist() if hasattr(ids, "to_pylist") else ids
+        ids = _values_of(source, ids, "ids")
     names = names if ids is None else ids
     named = results.row_names_of(None, None if names is None else list(names), len(listed))
     for name, text in zip(named, listed, strict=True):
@@ -689,14 +763,24 @@ def read_input(texts: Any, column: str | None, ids: Any) -> _Input:
 
 def known_labels(labels: Any, texts: Any, given: _Input) -> NDArray[np.object_]:
     """Return known labels of texts, or those in a column of a data frame, in the order of the texts."""
-    if isinstance(labels, str):
-        if not hasattr(texts, "columns"):
-            raise ValueError(f"There is no column {labels!r} with labels, because the texts are not in a data frame.")
-        labels = texts[_choose_column(list(getattr(texts, "column_names", texts.columns)), labels, "labels")]
+    labels = _values_of(in_memory(texts), labels, "labels") if isinstance(labels, str) else labels
     labels = labels.to_pylist() if hasattr(labels, "to_pylist") else editing.in_order_of(labels, texts)
     if len(labels) != len(given.texts):
         raise ValueError(f"labels must have one entry for each of {len(given.texts):,} texts, not {len(labels):,}.")
     return np.array([*labels, None], dtype=object)[:-1]  # one dimension, whatever the labels are
+
+
+def _titles(table: Any) -> list[Any]:
+    return list(getattr(table, "column_names", table.columns))
+
+
+def _values_of(table: Any, column: str, argument: str) -> Any:
+    """Return a column of a data frame with other values than the texts."""
+    table = in_memory(table)
+    if not hasattr(table, "columns"):
+        raise ValueError(f"There is no column {column!r} with {argument}, because the texts are not in a data frame.")
+    values = table[_choose_column(_titles(table), column, argument)]
+    return values.to_pylist() if hasattr(values, "to_pylist") else values
 
 
 def _choose_column(columns: Sequence[Any], column: str | None, argument: str = "column") -> Any:
