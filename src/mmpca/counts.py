@@ -421,6 +421,41 @@ def in_memory(X: Any) -> Any:
     return X
 
 
+def check_not_texts(X: Any) -> None:
+    """Raise CountsError if X is a text, a list or column of texts, or a table with a column of text."""
+    first = X
+    if isinstance(X, list | tuple) or len(getattr(X, "shape", ())) == 1:
+        first = next(iter(X), None)
+    if isinstance(first, str | bytes):
+        raise CountsError(
+            "X must be a matrix of counts, but it holds texts. mmpca.TextClusters counts the words of texts and "
+            "clusters them, and mmpca.TextClusters.load loads a model of texts with its vocabulary; "
+            "mmpca.text.CountTexts only counts words."
+        )
+    if not hasattr(X, "columns") or not len(X):
+        return
+    values = np.asarray(X.slice(0, 1) if hasattr(X, "slice") else X[:1], dtype=object).ravel()
+    for column, value in enumerate(values):
+        if isinstance(value, str) and not is_number(value):
+            title = list(getattr(X, "column_names", X.columns))[column]
+            index = f"make it the index, as in data.set_index({title!r})" if hasattr(X, "set_index") else "leave it out"
+            raise CountsError(
+                f"X must hold counts, but the column {title!r} holds text, such as {short_repr(value)}. If it names "
+                f"the rows, {index}; to cluster its texts, use mmpca.TextClusters().fit(data, column={title!r}).",
+                row=0,
+                column=column,
+            )
+
+
+def is_number(text: str) -> bool:
+    """Return True if a text is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def check_unmasked(X: Any, name: str = "X") -> None:
     """Raise CountsError if entries of a masked array, or of a list of masked rows, are masked.
 

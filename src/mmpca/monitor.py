@@ -125,7 +125,8 @@ class LineOfProgress:
 def default_display() -> Callback | None:
     """Return a display if standard error is a terminal or the output of a notebook; None otherwise."""
     shell = sys.modules.get("IPython")
-    is_notebook = shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"
+    kinds = () if shell is None else type(shell.get_ipython()).__mro__
+    is_notebook = any(kind.__name__ == "ZMQInteractiveShell" for kind in kinds)
     stream = sys.stderr
     return LineOfProgress(stream) if stream is not None and (is_notebook or stream.isatty()) else None
 

@@ -485,8 +485,8 @@ def _warn_of_unsegmented(texts: Sequence[str]) -> None:
     if sum(runs) > 0.3 * n_characters and sum(runs) > _LONGEST_WORDS * len(runs):
         warn(
             "The texts are in Chinese or Japanese and have no spaces between words, so whole phrases would be counted "
-            "as words. Pass a function that finds the words, such as tokenizer=jieba.lcut for Chinese or a MeCab "
-            "tagger for Japanese.",
+            "as words. Separate the words with spaces, or, in Python, pass a function that finds them, such as "
+            "tokenizer=jieba.lcut for Chinese or a MeCab tagger for Japanese.",
             UnsegmentedTextWarning,
         )
 
@@ -496,7 +496,7 @@ def _check_texts(texts: Iterable[str]) -> list[str]:
     if isinstance(texts, str):
         raise ValueError("Expected a list of texts, but found a single text. Put it into a list: [text].")
     if hasattr(texts, "columns"):
-        shown = ", ".join(short_repr(name) for name in list(texts.columns)[:20])
+        shown = ", ".join(short_repr(name) for name in list(getattr(texts, "column_names", texts.columns))[:20])
         raise ValueError(f"Expected a list of texts, but found a table with the columns {shown}. Pass one of them.")
     checked = list(texts)
     for number, text in enumerate(checked):

@@ -176,6 +176,7 @@ BAD_TABLES = {
     "header alone": (b"id,a,b\n", 2),
     "only blank lines": (b"\n\n  \n", None),
     "no delimiter": (b"hello\nworld\n", 1),
+    "prose": (b"A boat in the harbor\nSalt and bread for all\n", 1),
     "latin-1 below": ("id,a,b\nx,1,2\nçà,1,2\n".encode("latin-1"), 3),
     "mixed encodings": ("id,é,b\n".encode() + "ü,1,2\n".encode("latin-1"), 2),
     "half of UTF-16": ("id,a,b\nx,1,2\n".encode("utf-16")[:-1], None),

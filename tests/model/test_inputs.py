@@ -147,6 +147,35 @@ def test_tables_of_other_libraries_give_the_same_fit_and_keep_their_names(X, ref
     np.testing.assert_array_equal(model.predict(held), reference.predict(X))
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_column_of_text_among_counts_is_an_error_that_names_it(X, library):
+    frame = pd.DataFrame(X).add_prefix("v").assign(site=[f"s{i}" for i in range(len(X))])
+    table = {
+        "pandas": lambda: frame,
+        "polars": lambda: of_polars(frame),
+        "pyarrow": lambda: TABLES["pyarrow"](frame, ""),
+    }
+    for estimator in (MMPCA(4, 3), LDA(3)):
+        with pytest.raises(CountsError, match="'site'") as caught:
+            estimator.fit(table[library]())
+        assert (caught.value.row, caught.value.column) == (0, X.shape[1])
+
+
+@pytest.mark.parametrize("estimator", [MMPCA(2, 2), LDA(2)])
+def test_texts_are_an_error_that_names_the_class_for_texts(estimator):
+    for texts in (["a boat", "a tide"], pd.Series(["a boat", "a tide"]), "a boat"):
+        with pytest.raises(CountsError, match="TextClusters"):
+            estimator.fit(texts)
+
+
+def test_rows_are_named_by_the_coordinates_of_an_xarray_object(X):
+    names = [f"site {i}" for i in range(len(X))]
+    array = pytest.importorskip("xarray").DataArray(X, dims=("site", "species"), coords={"site": names})
+    model = MMPCA(4, 3, n_init=1, random_state=0).fit(array)
+    assert model.rows_frame(array)["row"].tolist() == names
+    assert set(model.clusters_frame(array)["representative_rows"].explode()) <= set(names)
+
+
 def test_an_anndata_object_is_an_error_that_says_what_to_pass(X):
     anndata = pytest.importorskip("anndata")
     with pytest.raises(CountsError, match=r"mmpca\.anndata"):

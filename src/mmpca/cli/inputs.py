@@ -539,13 +539,14 @@ def _find_label_column(
     """Return the column with the labels; raise an error if it is not there, or if there are several candidates."""
     others = [title for title in table if title not in (named, ROW_COLUMN)]
     shown = f"The columns are {', '.join(map(repr, table))}"
+    what = "labels" if option == LABEL_COLUMN else "values"
     if column is not None:
         if column not in table:
             raise InputFileError(f"{path}: there is no column {column!r}. {shown}.", path=path)
         return column
     known = next((title for title in LABEL_COLUMNS if title in others), None)
     if known is None and len(others) != 1:
-        raise InputFileError(f"{path}: expected one column of labels. {shown}: choose one with {option}.", path=path)
+        raise InputFileError(f"{path}: expected one column of {what}. {shown}: choose one with {option}.", path=path)
     return known or others[0]
 
 

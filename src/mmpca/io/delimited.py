@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mmpca.counts import whole_numbers
+from mmpca.counts import is_number, whole_numbers
 from mmpca.io.streams import decode, input_error, open_text, read_line, split_line, suffix, text_blocks, text_lines
 from mmpca.io.table import CountsBuilder, CountTable, Request, check_sizes, finish_table, parse_count, with_taxonomy
 
 _DELIMITERS = ("\t", ",", ";", "|", " ")
 _EXPECTED_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _N_SAMPLE_LINES = 50
+LEAST_NUMBERS = 0.2  # of the fields of a table separated by spaces
 
 _ROW_WORDS = {"row", "i", "doc", "document", "sample", "site", "cell", "barcode", "observation", "id", "text", "plot"}
 _FEATURE_WORDS = {"feature", "column", "j", "word", "term", "token", "species", "taxon", "otu", "asv", "gene", "item"}
@@ -85,6 +86,7 @@ def detect_dialect(path: Path, *, as_triples: bool = False, encoding: str | None
     lines, n_skipped = _sample_lines(path, encoding)
     delimiter = _detect_delimiter(path, lines, n_skipped)
     rows = [split_line(line, delimiter) for line in lines]
+    _check_not_prose(path, rows, delimiter)
     is_numbered = _is_numbered(rows, as_triples)
     header = rows[0] if is_numbered or _is_header(rows[0]) or _is_short_header(lines[0], rows) else None
     body = rows[1:] if header is not None else rows
@@ -125,20 +127,23 @@ def detect_dialect(path: Path, *, as_triples: bool = False, encoding: str | None
     return Dialect(delimiter, header, has_names, n_fields, n_skipped, body[0], note, taxonomy_at)
 
 
+def _check_not_prose(path: Path, rows: Sequence[Sequence[str]], delimiter: str) -> None:
+    """Raise InputFileError for lines of words, which are no table separated by spaces."""
+    fields = [field for row in rows[1:] or rows for field in row]
+    if delimiter == " " and sum(map(is_number, fields)) < LEAST_NUMBERS * len(fields):
+        raise input_error(
+            path,
+            "expected a table of counts, but found text. If the file holds texts, use --text for one per line, or "
+            "--per paragraph or --per file; in Python, use mmpca.text.read_texts.",
+            line=1,
+        )
+
+
 def find_triple_columns(header: Sequence[str]) -> tuple[int, int, int] | None:
     """Return the positions of row, feature and count by their titles, None unless there is one of each."""
     words = [_normalize(name) for name in header]
     found = [[p for p, word in enumerate(words) if word in kind] for kind in (_ROW_WORDS, _FEATURE_WORDS, _COUNT_WORDS)]
     return (found[0][0], found[1][0], found[2][0]) if all(len(positions) == 1 for positions in found) else None
-
-
-def is_number(text: str) -> bool:
-    """Return True if a field is a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _normalize(title: str) -> str:
@@ -183,7 +188,7 @@ def _detect_delimiter(path: Path, lines: list[str], n_skipped: int) -> str:
         raise input_error(
             path,
             f"expected columns separated by tab, comma, semicolon, bar or space, but found "
-            f"{short_repr(lines[-1])}. For raw texts see mmpca.text.",
+            f"{short_repr(lines[-1])}. If the file holds texts, use --text or, in Python, mmpca.text.read_texts.",
             line=n_skipped + 1,
         )
     return best

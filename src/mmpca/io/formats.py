@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from mmpca.counts import as_counts
+from mmpca.counts import as_counts, is_number
 from mmpca.io.binary import HDF5_MAGIC, read_10x, read_biom, read_h5ad, read_npz, write_npz
 from mmpca.io.columns import is_workbook, read_wide_table
-from mmpca.io.delimited import detect_dialect, find_triple_columns, is_number, read_table
+from mmpca.io.delimited import detect_dialect, find_triple_columns, read_table
 from mmpca.io.matrix_market import read_matrix_market, read_uci, write_matrix_market
 from mmpca.io.streams import (
     beginning,
@@ -284,8 +284,17 @@ def _detect_text_format(path: Path, encoding: str | None) -> str:
     if suffix(path) in (".mtx", ".npz", ".parquet", ".h5ad", ".biom", ".xlsx"):
         return suffix(path).removeprefix(".")  # its reader explains what is wrong
     if suffix(path) not in _TEXT_SUFFIXES:
-        message = f"the suffix {suffix(path)!r} is unknown. Specify the format: {', '.join(_READERS)}."
-        raise input_error(path, message)
+        if suffix(path) == ".json":
+            raise input_error(
+                path,
+                "expected a JSON array of texts or of objects, as pandas writes with to_json(orient='records'). Write "
+                "it again; for counts, use CSV.",
+            )
+        raise input_error(
+            path,
+            f"the suffix {suffix(path)!r} is unknown. If the file holds texts, use --text or, in Python, "
+            f"mmpca.text.read_texts; if it holds counts, specify the format: {', '.join(_READERS)}.",
+        )
     lines = start.split(b"\n", 3)[:3]
     if len(lines) == 3 and all(len(line.split()) == 1 and line.strip().isdigit() for line in lines):
         return "uci"  # three sizes on a line each

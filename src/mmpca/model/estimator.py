@@ -28,7 +28,7 @@ from mmpca.backend import (
     open_threads,
     row_totals,
 )
-from mmpca.counts import Counts, Units, as_counts, check_unmasked, in_memory, transposition_hint
+from mmpca.counts import Counts, Units, as_counts, check_not_texts, check_unmasked, in_memory, transposition_hint
 from mmpca.errors import CountsError, InterruptedSearchWarning, OverdispersionWarning, warn
 from mmpca.io import CountTable
 from mmpca.model import editing, explanation, files, intervals, online, outliers, prediction
@@ -1205,16 +1205,3 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
         return tags
-
-
-def check_not_texts(X: Any) -> None:
-    """Raise ValueError if X is a text, or a list or column of texts."""
-    first = X
-    if isinstance(X, list | tuple) or len(getattr(X, "shape", ())) == 1:
-        first = next(iter(X), None)
-    if isinstance(first, str | bytes):
-        raise ValueError(
-            "X must be a matrix of counts, but it holds texts. mmpca.TextClusters counts the words of texts and "
-            "clusters them, and mmpca.TextClusters.load loads a model of texts with its vocabulary; "
-            "mmpca.text.CountTexts only counts words."
-        )

@@ -385,6 +385,8 @@ def row_names_of(X: Any, given: Sequence[object] | NDArray[Any] | None, n_rows: 
         given = X.row_names
     if given is None and hasattr(X, "columns") and hasattr(X, "index"):
         given = X.index
+    if given is None and type(X).__module__.partition(".")[0] == "xarray":
+        given = X.indexes.get(X.dims[0])
     if given is None:
         return list(range(n_rows))
     if len(given) != n_rows:
