@@ -6,6 +6,7 @@ read. Input that does not hold counts is rejected here, with row and column, so 
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from reprlib import repr as short_repr
 from typing import Any, Literal, NamedTuple
@@ -342,7 +343,7 @@ def _as_matrix(X: Any, name: str) -> Any:
         check_unmasked(X, name)
         try:
             # pandas offers `sparse` only if all columns are sparse.
-            matrix = X.sparse.to_coo() if hasattr(getattr(X, "sparse", None), "to_coo") else np.asarray(X)
+            matrix = X.sparse.to_coo() if hasattr(getattr(X, "sparse", None), "to_coo") else _dense(X)
         except ValueError as error:
             raise CountsError(
                 f"{name} cannot be read as a matrix ({error}). All rows must have the same length, and a sparse data "
@@ -363,6 +364,15 @@ def _as_matrix(X: Any, name: str) -> Any:
     if matrix.dtype.kind not in "biuf":
         raise _type_error(matrix.dtype, name)
     return matrix
+
+
+def _dense(X: Any) -> NDArray[Any]:
+    """Return a dense table as an array; in a pandas data frame, missing values of any type become NaN."""
+    if hasattr(X, "iloc") and X.ndim == 2 and not all(isinstance(dtype, np.dtype) for dtype in X.dtypes):
+        with suppress(TypeError, ValueError):  # text; as an object, it gets an error with its place
+            numbers: NDArray[np.float64] = X.to_numpy(np.float64, na_value=np.nan)
+            return numbers
+    return np.asarray(X)
 
 
 def _dimensions_error(matrix: Any, name: str) -> CountsError:

@@ -28,7 +28,7 @@ from mmpca.backend import (
     open_threads,
     row_totals,
 )
-from mmpca.counts import Counts, Units, as_counts, check_not_texts, check_unmasked, in_memory, transposition_hint
+from mmpca.counts import Counts, Units, as_counts, check_not_texts, in_memory, transposition_hint
 from mmpca.errors import CountsError, InterruptedSearchWarning, OverdispersionWarning, warn
 from mmpca.io import CountTable
 from mmpca.model import editing, explanation, files, intervals, online, outliers, prediction
@@ -609,8 +609,8 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         if isinstance(X, CountTable):
             return self._table_counts(X, reset=reset)
         X = in_memory(X)
-        check_unmasked(X)  # scikit-learn drops masks
         check_not_texts(X)
+        rows = as_counts(X, empty_rows="error" if reset else "allow")
         row_names = X.index if hasattr(X, "columns") and hasattr(X, "index") else None
         checked = self
         is_nameless = sparse.issparse(X) or (getattr(self, "_is_named_later", False) and not hasattr(X, "columns"))
@@ -618,10 +618,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             # Such data cannot have names, or had none in the fit; scikit-learn's warning would not help.
             checked = copy.copy(self)
             del checked.feature_names_in_
-        X = validate_data(
-            checked, X, reset=reset, accept_sparse=True, dtype=None, ensure_all_finite=False, ensure_min_samples=1
-        )
-        rows = as_counts(X, empty_rows="error" if reset else "allow")
+        validate_data(checked, X, reset=reset, skip_check_array=True)  # names and number of the features
         if reset:
             warn_of_misread_columns(rows, row_names=row_names, feature_names=getattr(self, "feature_names_in_", None))
         return rows
