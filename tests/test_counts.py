@@ -569,6 +569,11 @@ def test_input_that_does_not_hold_numbers_is_rejected(X, error, row, column):
     assert_rejected(X, row, column, error=error)
 
 
+@pytest.mark.parametrize("dtype", ["Int64", "Float64", "UInt8", "boolean"])
+def test_missing_values_of_types_that_belong_to_pandas_are_located(dtype):
+    assert_rejected(pd.DataFrame({"a": [1, 0], "b": [1, None]}).astype(dtype), 1, 1)
+
+
 @pytest.mark.parametrize(
     "X",
     [
