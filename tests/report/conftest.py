@@ -15,7 +15,8 @@ import pytest
 
 from mmpca import MMPCA
 from mmpca.report import write_report
-from mmpca.simulate import paper_design
+from mmpca.simulate import paper_design, simulate_mmpca
+from mmpca.simulate.designs import article_topics
 
 # Names that try to break the page: markup, quotes, direction marks, huge, emoji, invalid characters.
 HOSTILE = [
@@ -130,6 +131,35 @@ def full_path(study, tmp_path_factory):
     given = {"labels": labels, "texts": texts, "row_names": names, "search": RESULTS, "title": "Letters"}
     assert write_report(study.model, path, X=study.X, **given) == path
     return path
+
+
+@pytest.fixture(scope="session")
+def news_path(tmp_path_factory):
+    """Write the page of 2,000 texts made of words from four articles."""
+    topics, words = article_topics()
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet(np.full(len(topics), 0.3), 5)
+    data = simulate_mmpca(2000, topics=topics, cluster_topics=shares, lengths=60, noise=0.2, random_state=0)
+    model = MMPCA(5, 4, topics=topics, start=data.labels, max_epochs=1, temperature=1, random_state=0).fit(data.X)
+    model.feature_names_in_ = np.array(words, dtype=object)
+    texts = [" ".join(np.repeat(words[row.indices], row.data)) for row in (data.X[[i]] for i in range(2000))]
+    given = {"labels": [f"class {label}" for label in data.labels], "row_word": "article", "feature_word": "word"}
+    return write_report(model, tmp_path_factory.mktemp("news") / "news.html", X=data.X, texts=texts, **given)
+
+
+@pytest.fixture(scope="session")
+def large_path(tmp_path_factory):
+    """Write the page of 21,000 rows in 20 clusters that mix 30 topics."""
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(500, 0.1), 30)
+    labels = np.arange(21_000) % 20
+    X = rng.poisson(40 * (rng.dirichlet(np.full(30, 0.1), 20) @ topics)[labels])
+    X[:, 0] += 1
+    model = MMPCA(20, 30, max_epochs=0, topics=topics, start=labels, temperature=1).fit(X)
+    texts = [f"article number {i}, and what it says: " + "many words " * 200 for i in range(21_000)]
+    names = [f"article {i}" for i in range(21_000)]
+    given = {"row_names": names, "texts": texts, "labels": labels % 13, "text_size": 0}
+    return write_report(model, tmp_path_factory.mktemp("large") / "large.html", X=X, **given)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,6 @@ import pypdf
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from mmpca import MMPCA
 from mmpca.report import Report, write_report
 from mmpca.report.contents import used_topics
 
@@ -80,6 +79,8 @@ def test_a_found_row_opens_with_its_text_its_verdict_and_evidence_that_adds_up(p
     assert f"cluster {why.cluster} " in line
     assert f" {why.verdict}, " in line
     assert len(opened.find_elements("css selector", ".move")) == 1
+    strongest = max((*why.evidence_for, *why.evidence_against), key=lambda part: abs(part.nats))
+    assert strongest.name in opened.find_element("css selector", ".because").text
     assert "the text of letter 17" in opened.find_element("css selector", ".whole").text
     texts = page.texts("#found details[open] tbody td:nth-child(3)")
     *parts, total = [float(text.replace("\N{MINUS SIGN}", "-").replace(",", "")) for text in texts]
@@ -212,13 +213,6 @@ def test_nothing_overlaps_or_is_cut_off(window, full_path, width):
     assert window.layout_errors() == []
 
 
-@pytest.fixture(scope="module")
-def large_path(study, tmp_path_factory):
-    start = {"start": "random", "topics": "random", "max_epochs": 0}
-    model = MMPCA(20, 30, n_init=1, random_state=0, **start).fit(study.X)
-    return write_report(model, tmp_path_factory.mktemp("large") / "page.html", X=study.X[:20], labels=study.labels[:20])
-
-
 @WIDTHS
 def test_many_clusters_and_topics_fit_into_the_window(window, large_path, width):
     window.open(large_path, width=width)
@@ -227,6 +221,64 @@ def test_many_clusters_and_topics_fit_into_the_window(window, large_path, width)
     assert window.run(within) == (width == 1440)  # thirty topics need scrolling in small windows
     names = "return [...document.querySelectorAll('#heat thead small')].filter((name) => name.checkVisibility()).length"
     assert window.run(names) == (0 if width == 390 else 30)
+
+
+CHOOSE = """const part = document.getElementById(arguments[0]);
+            part.value = arguments[1];
+            for (const kind of ["input", "change"]) part.dispatchEvent(new Event(kind, { bubbles: true }))"""
+
+
+@pytest.mark.parametrize(
+    ("width", "is_dark"), [(1440, False), (900, True), (390, False)], ids=["large screen", "tablet, dark", "phone"]
+)
+@pytest.mark.parametrize("name", ["news_path", "large_path"])
+def test_large_pages_can_be_used_in_every_way(window, request, name, width, is_dark):
+    path = request.getfixturevalue(name)
+    window.open(path, width=width, is_dark=is_dark)
+
+    def found():
+        return int(window.texts("#found-status")[0].split()[0].replace("No", "0").replace(",", ""))
+
+    def after(*chosen):
+        window.run(CHOOSE, *chosen)
+        return found()
+
+    window.click(".strips [data-pick='2']")
+    n_members = found()
+    assert 0 <= after("by-verdict", "0") <= n_members
+    window.click("#show-all")
+    assert 0 < after("by-label", "2") < 2100
+    window.run(CHOOSE, "by-label", "")
+    assert 0 < after("find", "1") <= 21_000
+    window.run(CHOOSE, "find", "")
+    assert after("by-order", "least") >= 2000
+    window.click("#found summary")
+    window.driver.execute_async_script("setTimeout(arguments[0], 100)")
+    assert len(window.shown("#found details[open] .evidence")) == 1
+    before = window.texts("#clusters .card tbody th")
+    window.run(CHOOSE, "relevance", "1")
+    by_share = window.texts("#clusters .card tbody th")
+    window.run(CHOOSE, "compared", "1")
+    assert before != by_share
+    window.run(CHOOSE, "relevance", "0")
+    assert window.texts("#clusters .card tbody th") != by_share
+    window.run("document.getElementById('map').scrollIntoView({block: 'start', behavior: 'instant'})")
+    for color, n_named in (("certainty", 3), ("label", 5 if name == "news_path" else 13), ("cluster", 0)):
+        window.click(f"[data-color='{color}']")
+        assert len(window.shown("#map-legend li")) == n_named
+    left, top, wide, tall, _ = window.run(POINTS)
+    drag(
+        window, [(left + x * wide, top + y * tall) for x, y in ((0.02, 0.02), (0.98, 0.02), (0.98, 0.98), (0.02, 0.98))]
+    )
+    assert int(window.shown("#map-status")[0].split()[0].replace(",", "")) > 1900
+    window.run("document.getElementById('canvas').focus()")
+    window.press(Keys.ARROW_RIGHT, Keys.ARROW_LEFT, Keys.ENTER)
+    assert len(window.texts("#picked li")) == 1
+    window.run("document.querySelector('#confusion button.cell').click()")
+    assert 0 < found() <= 21_000
+    assert window.layout_errors() == []
+    assert window.messages() == []
+    assert window.requests() == [path.as_uri()]
 
 
 @pytest.mark.parametrize(
@@ -361,6 +413,71 @@ def test_hostile_names_are_found_and_shown_as_text(window, hostile_path, hostile
     window.open(hostile_path)
     window.find("#find")[0].send_keys(hostile_names[2])
     assert {element.text for element in window.find("#found .name")} == {hostile_names[2]}
+
+
+@pytest.mark.parametrize("key", [Keys.ENTER, Keys.TAB])
+def test_a_cluster_is_renamed_everywhere_and_a_link_keeps_its_name(page, window, key):
+    page.find("#find")[0].send_keys("letter 1")
+    page.click(".strips [data-rename='2']")
+    page.press("the <b>palace</b>", key)
+    named = {
+        *page.texts("[data-name='2']"),
+        *page.texts("option[data-option='2']"),
+        *page.texts("text[data-option='2']"),
+    }
+    assert named == {"the <b>palace</b>", "2: the <b>palace</b>"}
+    assert "palace" in page.shown("#name-status")[0]
+    address = page.driver.current_url
+    page.driver.get("about:blank")
+    window.driver.get(address)
+    assert set(window.texts("[data-name='2']")) == {"the <b>palace</b>"}
+    assert window.messages() == []
+
+
+def test_escape_leaves_the_name_of_a_cluster_and_an_empty_name_is_the_automatic_one(page):
+    [before] = page.texts("#clusters [data-name='1']")
+    for text, key in (("another", Keys.ESCAPE), ("another", Keys.ENTER), (Keys.BACKSPACE, Keys.ENTER)):
+        page.run("document.querySelector('[data-rename=\"1\"]').focus()")
+        page.press(Keys.ENTER)
+        page.press(text, key)
+        expected = "another" if (text, key) == ("another", Keys.ENTER) else before
+        assert set(page.texts("[data-name='1']")) == {expected}
+    assert "name1" not in page.driver.current_url
+
+
+def test_a_legend_names_the_colors_of_the_map(page, study):
+    assert page.shown("#map-legend li") == []
+    page.click("[data-color='label']")
+    assert page.shown("#map-legend li") == [f"class {label}" for label in range(6)]
+    page.click("[data-color='certainty']")
+    assert page.shown("#map-legend li") == ["clear", "likely", "borderline"]
+
+
+def test_the_strip_of_a_cluster_shows_how_sure_it_is_and_its_labels(page, study):
+    verdicts = np.array([why.verdict for why in study.model.explain(study.X)])
+    members = study.model.labels_ == 3
+    stacks = "return [...document.querySelectorAll(arguments[0])].map((stack) => stack.childElementCount)"
+    counted = [len(np.unique(verdicts[members])), len(np.unique(study.labels[members]))]
+    assert page.run(stacks, ".strips li[data-cluster='3'] .stack") == counted
+    shares = page.texts(".certain li")
+    assert [f"{100 * np.mean(verdicts == name):.0f}% {name}" for name in ("clear", "likely", "borderline")] == [
+        text.split(":")[0] for text in shares
+    ]
+
+
+def test_tables_and_figures_are_saved_as_csv_and_svg(page):
+    page.run(
+        """window.saved = [];
+           URL.createObjectURL = (blob) => { blob.text().then((text) => window.saved.push(text)); return "#"; };
+           for (const button of document.querySelectorAll("button.save, #words-csv")) button.click();"""
+    )
+    page.driver.execute_async_script("setTimeout(arguments[0], 300)")
+    saved = page.run("return window.saved")
+    assert len(saved) == len(page.find("button.save, #words-csv"))
+    figures = [ElementTree.fromstring(text) for text in saved if text.startswith("<svg")]
+    tables = [list(csv.reader(io.StringIO(text))) for text in saved if not text.startswith("<svg")]
+    assert len(figures) == len(page.find("button[data-svg]")) > 1
+    assert all(len({len(line) for line in table}) == 1 < len(table) for table in tables)
 
 
 def test_without_its_script_the_page_shows_everything(window, full_path, tmp_path):

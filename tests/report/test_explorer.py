@@ -328,12 +328,15 @@ def test_a_reader_finds_a_row_and_opens_it(window, explorer, axe, width):
 
 
 def test_a_reader_renames_a_cluster(window, study):
+    from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.support.wait import WebDriverWait
 
     saved = []
     with start(study.model, X=study.X, save=saved.append) as explorer:
         window.open(explorer.url)
-        window.find("#new-name")[0].send_keys("news from the palace")
-        window.click("form[data-action='rename'] button")
-        WebDriverWait(window.driver, 60).until(lambda _: "news from the palace" in window.texts(".strip-name"))
+        window.click(".strips [data-rename='0']")
+        window.press("news from the palace", Keys.ENTER)
+        WebDriverWait(window.driver, 60).until(
+            lambda _: saved and "news from the palace" in window.texts(".strips bdi")
+        )
     assert saved[0].cluster_names_[0] == "news from the palace"

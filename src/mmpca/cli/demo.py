@@ -104,10 +104,10 @@ def _cluster_table(model: MMPCA, data: Simulation, *, with_bars: bool) -> Table:
     import numpy as np
 
     table = console_table(
-        "Clusters: size, most frequent true cluster, topic proportions", right=["cluster", "rows", "truth"]
+        "Clusters: size, most frequent true cluster, proportions of the topics", right=["cluster", "rows", "truth"]
     )
     for k in range(len(model.components_)):
-        table.add_column(f"topic {k}", no_wrap=True)
+        table.add_column(f"topic {k}" if with_bars else str(k), no_wrap=True)
     for q, shares in enumerate(model.cluster_topics_):
         members = model.labels_ == q
         truth = np.bincount(data.labels[members], minlength=len(data.weights))

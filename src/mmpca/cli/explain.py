@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mmpca.cli import console, options
-from mmpca.cli.inputs import InputData, read_for_model
+from mmpca.cli.inputs import InputData, choose_words, read_for_model
 from mmpca.cli.options import ReadOptions
 from mmpca.cli.tables import console_table, write_table
 
@@ -65,9 +65,7 @@ def explain(
     from mmpca.model import read_model, results
 
     file = read_model(model)
-    words = results.words_of(file.model)
-    if file.text is not None and words == results.Words():
-        words = results.TEXT_WORDS
+    words = choose_words(file.model, None, None, is_text=file.text is not None)
     data = read_for_model(input, read, file)
     names, has_names = data.row_names(), data.table.row_names is not None
     with console.ignored_name_warnings():

@@ -16,6 +16,7 @@ from mmpca.cli.inputs import (
     InputData,
     check_no_empty_rows,
     check_no_text_options,
+    choose_words,
     counted,
     drop_empty_rows,
     load_data,
@@ -114,6 +115,8 @@ def fit(
         seconds = perf_counter() - started
         if data is not None:
             data.describe(model, read)
+        is_text = data is not None and data.text is not None
+        choose_words(model, output.row_word, output.feature_word, is_text=is_text)
         if output.model is not None:
             model.save(output.model, text=None if data is None else data.text)
         labels: dict[str, list[Any]] = {}
@@ -265,15 +268,17 @@ def _show(model: MMPCA, seconds: float, is_interrupted: bool) -> None:
     from mmpca.model.dispersion import in_counts
 
     out, names, cluster_topics = console.out(), results.feature_names(model), in_counts(model).cluster_topics
+    words = results.words_of(model)
     ending = "converged" if model.converged_ else "interrupted" if is_interrupted else "not converged"
     out.print(
         f"bound {model.bound_:,.1f} ({ending}), ICL {model.icl_:,.1f}, best of {counted(len(model.starts_), 'start')}, "
         f"{seconds:.1f} s",
     )
     out.print(describe_dispersion(model), highlight=False)
-    table = console_table("Clusters with their main topics and most distinctive features", right=["cluster", "rows"])
+    title = f"Clusters with their main topics and most distinctive {words.features}"
+    table = console_table(title, right=["cluster", words.rows])
     table.add_column("topics", max_width=30)
-    table.add_column("features")
+    table.add_column(words.features)
     for q, own in enumerate(results.cluster_features(model)):
         shares = cluster_topics[q]
         main = [k for k in np.argsort(-shares, kind="stable")[:TOPICS_SHOWN] if shares[k] >= SMALLEST_SHARE]
@@ -288,8 +293,9 @@ def topic_table(model: MMPCA, names: Sequence[str]) -> Table:
     """Return a table of topics with their most distinctive features."""
     from mmpca.model import results
 
-    title = "Topics with their most distinctive features, in percent of their counts"
-    table = console_table(title, right=["topic"], left=["features"])
+    features_word = results.words_of(model).features
+    title = f"Topics with their most distinctive {features_word}, in percent of their counts"
+    table = console_table(title, right=["topic"], left=[features_word])
     for k, own in enumerate(results.topic_features(model)):
         features = own.leading(FEATURES_SHOWN)
         table.add_row(str(k), ", ".join(f"{names[v]} {100 * own.share[v]:.1f}" for v in features))

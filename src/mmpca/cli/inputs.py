@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mmpca.distributed.sources import Loaded, Reading
     from mmpca.io import CountTable
     from mmpca.model import MMPCA, ModelFile
+    from mmpca.model.results import Words
 
 TEXT_ENDINGS = (".jsonl", ".ndjson")  # always texts: no format of counts ends like this
 TABLE_ENDINGS = (".csv", ".tsv", ".xlsx", ".parquet", ".json", *TEXT_ENDINGS)
@@ -85,6 +86,16 @@ class InputData(NamedTuple):
             model.feature_annotations_ = self.table.feature_annotations
         model.__dict__.update({"_layer": read.layer} if read.layer else {})
         model.__dict__.update({"_empty_rows": self.empty_rows} if self.empty_rows else {})
+
+
+def choose_words(model: MMPCA, row: str | None, feature: str | None, *, is_text: bool) -> Words:
+    """Set the words for a row and a feature in a model, in place, and return them; those of texts are known."""
+    from mmpca.model import results
+
+    if is_text and results.words_of(model) == results.Words():
+        model.rename(**results.TEXT_WORDS._asdict())
+    model.rename(row=row, feature=feature)
+    return results.words_of(model)
 
 
 # --- counts and texts -------------------------------------------------------------------------------------------

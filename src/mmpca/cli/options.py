@@ -415,6 +415,18 @@ class TextOptions(NamedTuple):
     words: Annotated[Path | None, text_option("--words", help="Count only the words in this file.")] = None
 
 
+RowWord = Annotated[
+    str | None,
+    output_option("--row-word", help="Word for a row, such as article, site or cell.", show_default="row, or text"),
+]
+FeatureWord = Annotated[
+    str | None,
+    output_option(
+        "--feature-word", help="Word for a feature, such as word, species or gene.", show_default="feature, or word"
+    ),
+]
+
+
 class ResultOptions(NamedTuple):
     """Files for a fitted model and its labels."""
 
@@ -430,6 +442,8 @@ class ResultOptions(NamedTuple):
     labels: LabelsOutput = None
     safe_csv: SafeCsv = False
     json: Json = False
+    row_word: RowWord = None
+    feature_word: FeatureWord = None
 
 
 class FitOptions(NamedTuple):
@@ -464,16 +478,8 @@ class PageOptions(NamedTuple):
     )
     results: Annotated[Path | None, page_option("--results", help="Table of mmpca select --results, as .csv.")] = None
     title: Annotated[str | None, page_option("--title", help="Heading of the page.")] = None
-    row_word: Annotated[
-        str | None,
-        page_option("--row-word", help="Word for a row, such as article, site or cell.", show_default="row, or text"),
-    ] = None
-    feature_word: Annotated[
-        str | None,
-        page_option(
-            "--feature-word", help="Word for a feature, such as word, species or gene.", show_default="feature, or word"
-        ),
-    ] = None
+    row_word: RowWord = None
+    feature_word: FeatureWord = None
     refits: Annotated[
         int,
         page_option(

@@ -16,6 +16,7 @@ import typer
 from mmpca.cli import console, options
 from mmpca.cli.inputs import (
     check_length,
+    choose_words,
     counted,
     is_text,
     read_columns,
@@ -118,12 +119,10 @@ def read_contents(model: Path, page: PageOptions, read: ReadOptions) -> tuple[Mo
     """Return a model file and the contents of its page: X, labels, texts, row_names and search."""
     import numpy as np
 
-    from mmpca.model import read_model, results
+    from mmpca.model import read_model
 
     file = read_model(model)
-    if file.text is not None and results.words_of(file.model) == results.Words():
-        file.model.rename(**results.TEXT_WORDS._asdict())
-    file.model.rename(row=page.row_word, feature=page.feature_word)
+    choose_words(file.model, page.row_word, page.feature_word, is_text=file.text is not None)
     data = None if page.data is None else read_for_model(page.data, read, file)
     names = None if data is None else data.row_names()
     n_rows = len(file.model.labels_) if names is None else len(names)

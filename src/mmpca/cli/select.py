@@ -15,7 +15,7 @@ from rich.text import Text
 
 from mmpca.cli import INTERRUPTED, console, options
 from mmpca.cli.fit import dispersion_advice, labels_of, totals_note
-from mmpca.cli.inputs import InputData, drop_empty_rows, load_data, read_data, suspicions
+from mmpca.cli.inputs import InputData, choose_words, drop_empty_rows, load_data, read_data, suspicions
 from mmpca.cli.options import FitOptions, ReadOptions, ResultOptions, SelectionCriterion, TextOptions
 from mmpca.cli.progress import progress_display
 from mmpca.cli.tables import console_table, records, write_labels, write_table
@@ -106,6 +106,7 @@ def select(
     if data.table.feature_names is not None:  # scikit-learn takes names from data frames, not from sparse matrices
         best.name_features(data.table)
     data.describe(best, read)
+    choose_words(best, output.row_word, output.feature_word, is_text=data.text is not None)
     if output.model is not None:
         best.save(output.model, text=data.text)
     labels = data.with_empty_rows(labels_of(best, load_data(data)))

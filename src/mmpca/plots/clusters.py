@@ -66,8 +66,8 @@ def theta_heatmap(model: Any, *, figure: Figure | None = None) -> Figure:
     clusters = [short_name(name, LINE_LENGTH) for name in headings(model, "cluster")]
     topics = [short_name(name) for name in headings(model, "topic")]
     # The names stand beside and below the cells, so they need room of their own.
-    width = 1.4 + INCHES * max(map(len, clusters)) + 0.45 * n_topics
-    figure = new_figure(figure, width, 0.8 + INCHES * max(map(len, topics)) + 0.32 * n_clusters)
+    width = 1.6 + INCHES * max(map(len, clusters)) + 0.45 * n_topics
+    figure = new_figure(figure, width, 1.0 + INCHES * max(map(len, topics)) + 0.32 * n_clusters)
     tree, ax = figure.subplots(1, 2, width_ratios=(1, 1 + 0.35 * n_topics))
     order = np.arange(n_clusters)
     if n_clusters > 1:
@@ -83,9 +83,9 @@ def theta_heatmap(model: Any, *, figure: Figure | None = None) -> Figure:
     texts = percent_texts(cells)
     heat_map(ax, cells, [clusters[q] for q in order], topics, texts)
     ax.tick_params(axis="x", rotation=90)
-    ax.set_title("share of each topic (%)", loc="left", fontsize="medium")
+    ax.set(xlabel="topic (share in %)" if texts else "topic", ylabel="cluster")
     if not texts:
-        figure.colorbar(ax.images[0], ax=ax, shrink=0.6)
+        figure.colorbar(ax.images[0], ax=ax, shrink=0.6, label="share of the topic")
     return figure
 
 
@@ -135,7 +135,7 @@ def marker_dotplot(
     sums = counts.group_sums(groups, n_clusters)
     shares = sums[:, chosen] / np.maximum(sums.sum(axis=1, keepdims=True), 1)
     shades = shares / np.maximum(shares.max(axis=0), 1e-300)
-    ax = new_axes(ax, width=2.6 + 0.27 * len(chosen), height=1.9 + 0.3 * n_clusters)
+    ax = new_axes(ax, width=max(5.4, 2.9 + 0.27 * len(chosen)), height=max(3.4, 2.1 + 0.3 * n_clusters))
     at_y, at_x = np.mgrid[:n_clusters, : len(chosen)]
     dots = ax.scatter(
         at_x.ravel(), at_y.ravel(), s=LARGEST_DOT * present.ravel(), c=shades.ravel(), cmap=SEQUENTIAL, vmin=0, vmax=1,
@@ -143,7 +143,7 @@ def marker_dotplot(
     )  # fmt: skip
     ax.set_xticks(np.arange(len(chosen)), [short_name(names[v]) for v in chosen], rotation=90)
     ax.set_yticks(np.arange(n_clusters), [short_name(name, LINE_LENGTH) for name in headings(model, "cluster")])
-    ax.set(xlim=(-0.8, len(chosen) - 0.2), ylim=(n_clusters - 0.4, -0.6))
+    ax.set(xlim=(-0.8, len(chosen) - 0.2), ylim=(n_clusters - 0.4, -0.6), xlabel=words.feature, ylabel="cluster")
     ax.spines[["top", "right"]].set_visible(False)
     ax.figure.colorbar(dots, ax=ax, shrink=0.7, label="share, relative to\nthe largest cluster")
     sample = [ax.scatter([], [], s=LARGEST_DOT * part, color="0.6") for part in (0.25, 0.5, 1.0)]
@@ -268,7 +268,7 @@ def label_composition(
     parts = [(short_name(kinds[c]), table[:, c], COLORS[rank]) for rank, c in enumerate(order[:MAX_LABELS])]
     if len(order) > MAX_LABELS:
         parts.append((f"{len(order) - MAX_LABELS} other labels", table[:, order[MAX_LABELS:]].sum(axis=1), "0.75"))
-    ax = new_axes(ax, width=6.4, height=0.9 + 0.3 * len(numbers))
+    ax = new_axes(ax, width=7.6, height=1.1 + 0.3 * len(numbers))
     left, total = np.zeros(len(numbers)), table.sum(axis=1)
     for name, sizes, color in parts:
         share = 100 * sizes / total
@@ -276,7 +276,8 @@ def label_composition(
         left += share
     shown = [str(number) if names is None else short_name(names[number], LINE_LENGTH) for number in numbers.tolist()]
     ax.set_yticks(np.arange(len(numbers)), [f"{name} ({n:,.0f})" for name, n in zip(shown, total, strict=True)])
-    ax.set(xlim=(0, 100), ylim=(len(numbers) - 0.5, -0.5), xlabel=f"{plural(row_word)} of the cluster (%)")
+    ax.set(xlim=(0, 100), ylim=(len(numbers) - 0.5, -0.5))
+    ax.set(xlabel=f"{plural(row_word)} of the cluster (%)", ylabel="cluster")
     ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
     tidy_bars(ax)
     return ax
@@ -330,7 +331,7 @@ def certainty_strips(
     if values.ndim == 2:
         values = values[np.arange(len(groups)), groups]
     numbers = np.unique(groups)
-    ax = new_axes(ax, width=5.6, height=0.9 + 0.36 * len(numbers))
+    ax = new_axes(ax, width=7.0, height=1.2 + 0.36 * len(numbers))
     for line, number in enumerate(numbers.tolist()):
         own = np.sort(values[groups == number])[::-1]
         x = np.linspace(0, 100, len(own) + 1)
@@ -344,12 +345,9 @@ def certainty_strips(
         np.arange(len(numbers)),
         [str(number) if names is None else short_name(names[number], LINE_LENGTH) for number in numbers.tolist()],
     )
-    ax.set(
-        xlim=(0, 100),
-        ylim=(len(numbers) - 0.5, -0.5),
-        xlabel=f"{plural(row_word)} of the cluster, most certain first (%)",
-    )
-    ax.set_title("probability of the cluster; borderline right of the mark", loc="left", fontsize="medium")
+    ax.set(xlim=(0, 100), ylim=(len(numbers) - 0.5, -0.5), ylabel="cluster")
+    ax.set_xlabel(f"{plural(row_word)} of the cluster, most certain first (%)")
+    ax.set_title("height: probability; right of the mark: borderline", loc="left", fontsize="medium")
     tidy_bars(ax)
     return ax
 
@@ -416,6 +414,7 @@ def clustree(partitions: Sequence[ArrayLike], *, ax: Axes | None = None) -> Axes
         above = x
     ax.set_yticks(np.arange(len(labels)), [str(int(one.max()) + 1) for one in labels])
     ax.set_ylim(len(labels) - 0.5, -0.5)
+    ax.set_xlim(0, widest)
     ax.set_xticks([])
     ax.set_ylabel("clusters")
     tidy(ax)
@@ -499,5 +498,5 @@ def clusters_over(
         ax.set_xticks(np.arange(0, len(groups), step), [short_name(group, 12) for group in groups[::step]])
         ax.tick_params(axis="x", labelrotation=45, labelbottom=True)
         ax.set_ylim(bottom=0)
-    figure.supylabel("rows of the group (%)" if kind == "cluster" else "counts of the group (%)", fontsize="medium")
+    figure.supylabel("share of the group (%)" if kind == "cluster" else "counts of the group (%)", fontsize="medium")
     return figure

@@ -40,6 +40,7 @@ RANKING_LABELS = {
     "entropy": "share of the topic (%)\n\N{MULTIPLICATION SIGN} specificity of the feature",
 }
 MAX_ROWS = 5000  # more points would only cover each other
+MAX_ARROWS = 8  # topics with an arrow in the plane, those with the longest ones
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])  # of the simplex of three topics
 
 
@@ -81,7 +82,10 @@ def cluster_topics(model: Any, *, ax: Axes | None = None) -> Axes:
             label.set(horizontalalignment="right", rotation_mode="anchor")
     ax.set_xlabel("topic")
     ax.set_ylabel("cluster")
-    ax.set_title("share of each topic (%)", loc="left", fontsize="medium")
+    if texts:
+        ax.set_title("share of each topic (%)", loc="left", fontsize="medium")
+    else:
+        ax.figure.colorbar(ax.images[0], ax=ax, shrink=0.7, label="share of the topic")
     return ax
 
 
@@ -159,6 +163,8 @@ def bound_history(model: Any, *, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("epoch")
     ax.set_ylabel("bound relative to the best (nats)")
     ax.locator_params(axis="x", integer=True)
+    if len(bounds) == 1:
+        ax.set_xlim(-1, 1)
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.6g}")
     ax.set_title(f"best bound: {final[best]:,.1f}", loc="left", fontsize="medium")
     tidy(ax)
@@ -372,7 +378,7 @@ def topic_space(model: Any, X: Any, *, clusters: ArrayLike | None = None, ax: Ax
     With three topics, the rows lie in a triangle and no information is lost: the larger a row's share of a topic, the
     closer it is to that corner. With one or two topics, each cluster has its own horizontal strip. With more topics,
     the rows are projected linearly onto the plane that separates the clusters best (Fisher's linear discriminants), and
-    arrows show the direction in which the share of each topic grows.
+    arrows show the direction in which the share of a topic grows, for the eight topics with the longest arrows.
 
     Parameters
     ----------
@@ -461,7 +467,8 @@ def _draw_plane(ax: Axes, shares: Array, groups: NDArray[np.int64]) -> None:
     longest = (np.abs(arrows) / _or_one(np.abs(positions).max(axis=0))).max()
     arrows *= 0.95 / _or_one(longest)  # scaled so that the longest one fits
     ax.update_datalim(1.2 * arrows)
-    for k, (x, y) in enumerate(arrows.tolist()):
+    for k in np.argsort(-np.linalg.norm(arrows, axis=1), kind="stable")[:MAX_ARROWS].tolist():
+        x, y = arrows[k].tolist()
         ax.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "->", "color": "0.35", "linewidth": 1}, zorder=3)
         # Beside the tip and away from the center, because a cluster's number may cover the tip itself.
         style: dict[str, Any] = {"textcoords": "offset points", "ha": "left" if x > 0 else "right", "va": "center"}

@@ -165,6 +165,9 @@ def row_map(
     draw_clusters(ax, positions, groups, values)
     draw_names(ax, positions, groups, names)
     ax.set(xticks=[], yticks=[], aspect="equal")
+    ax.set_xlabel(
+        f"t-SNE of the topic proportions: similar {words_of(model).rows} lie close together", fontsize="small"
+    )
     ax.spines[:].set_color("0.85")
     return ax
 

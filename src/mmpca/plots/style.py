@@ -22,6 +22,7 @@ SEQUENTIAL = "Blues"  # from white to dark in a single hue, so lightness alone c
 EMPHASIS = "#D55E00"
 DARK = 0.68  # position in the sequential color map above which white text is easier to read than black
 NAME_LENGTH = 24
+MOST_NAMED, EDGE = 12, 0.2  # clusters with long names among points; share of the width that is near an edge
 MAX_NUMBERED_CELLS = 200  # in a larger heat map, numbers would be too small to read
 
 
@@ -118,10 +119,17 @@ def draw_names(
 ) -> None:
     """Write the names of clusters, by default their numbers, at the medians of their rows; positions: (n, 2)."""
     frame = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "0.4", "linewidth": 0.8, "alpha": 0.85}
-    for q in np.unique(groups):
+    shown, (left, right) = np.unique(groups), (positions[:, 0].min(), positions[:, 0].max())
+    size = "small" if len(shown) <= MOST_NAMED else "x-small"
+    for q in shown:
         x, y = np.median(positions[groups == q], axis=0)
-        name = str(q) if names is None else short_name(names[q])
-        ax.text(x, y, name, ha="center", va="center", fontsize="small", bbox=frame, zorder=4)
+        if names is None:
+            name, side = str(q), "center"
+        else:  # of many clusters, only the first feature; names near an edge end there
+            name = short_name(names[q] if len(shown) <= MOST_NAMED else str(names[q]).split(", ")[0])
+            at = (x - left) / max(right - left, 1e-12)
+            side = "left" if at < EDGE else "right" if at > 1 - EDGE else "center"
+        ax.text(x, y, name, ha=side, va="center", fontsize=size, bbox=frame, zorder=4)
 
 
 def short_name(name: object, length: int = NAME_LENGTH) -> str:

@@ -239,10 +239,10 @@ class Strip(NamedTuple):
 
 
 def certainty_strip(margins: Margins, members: NDArray[np.intp]) -> Strip | None:
-    """Return the probabilities of the rows of a cluster, sorted; None for a cluster without rows."""
+    """Return the certainty of the rows of a cluster, sorted; None for a cluster without rows."""
     if not len(members):
         return None
-    own = np.sort(margins.probability[members])[::-1]
+    own = np.sort(margins.certainty[members])[::-1]
     some = own[np.linspace(0, len(own) - 1, min(len(own), STRIP_POINTS)).round().astype(int)]
     x = np.linspace(0, STRIP_WIDTH, len(some) + 1)
     y = STRIP_HEIGHT * (1 - some)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from mmpca.counts import as_counts
 from mmpca.evaluation import Summary, summarize
+from mmpca.evaluation.partitions import DISSOLVED, STABLE
 from mmpca.model import MMPCA
 from mmpca.model.dispersion import LARGE_INDEX, advice_on, in_counts
 from mmpca.model.explanation import CLEAR, LIKELY, VERDICTS
@@ -47,7 +48,8 @@ from mmpca.selection.criteria import reason
 Array = NDArray[np.float64]
 
 N_FEATURES = 10
-N_LABELS = 2  # known labels in the strip of a cluster
+WEIGHT = 0.3  # of the share where the slider of the page begins, the rest of the lift
+MAX_PARTS = 6  # known labels drawn in the strip of a cluster; the rest is left gray
 OWN_TOPIC = 0.8  # share of its largest topic from which a cluster is said to have a topic of its own
 N_WORDS, MAX_WORDS = 25, 1500  # features of each cluster that each ranking contributes, and of all clusters
 MAX_COMPARED = 40  # clusters up to which any two can be compared
@@ -59,8 +61,13 @@ Check = tuple[str, str]  # "fine", "care" or "note", and a sentence
 EQUAL_BOUNDS = 1.0  # nats within which two starts count as equally good
 MIN_DIVERSITY = 0.5
 AGREEMENT = ((0.9, "very well"), (0.6, "well"), (0.2, "partly"))  # smallest adjusted Rand index, and adverb
-STABILITY = ((0.75, "stable"), (0.5, "doubtful"))  # smallest similarity in refits, and verdict (Hennig, 2007)
-DISSOLVED = "dissolved"
+STABILITY = ((STABLE, "stable"), (DISSOLVED, "doubtful"), (0.0, "dissolved"))  # smallest similarity in refits
+IN_REFITS = {"stable": "found again in refits", "doubtful": "partly found again", "dissolved": "not found again"}
+# Colors of Okabe and Ito and, for more than these, hues that follow each other at the golden angle.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6BB1", "#A6761D")
+LABEL_COLORS = ("#44AA99", "#CC6677", "#AA4499", "#999933", "#88CCEE", "#882255", "#DDCC77", "#117733")  # of Paul Tol
+GOLDEN_ANGLE = 137.5
+MAX_NAMED = 6  # clusters listed in a sentence of the summary
 MAX_ALSO = 40  # clusters up to which the page shows which other clusters their rows could belong to
 
 PACKAGES = ("mmpca", "numpy", "scipy", "scikit-learn", "numba")
@@ -97,6 +104,8 @@ def report_contents(
     if choice is not None:
         choice = choice._replace(reason=in_reader_words(choice.reason, context.words))
     labels, tree = label_table(context), merge_tree(model)
+    n_labels = 0 if context.labels is None else len(set(context.labels))
+    colors = {"cluster": palette(len(model.weights_)), "label": palette(n_labels, LABEL_COLORS)}
     clusters = cluster_cards(context, margins, quality)
     topics = topic_cards(context, quality)
     script, words = (
@@ -116,7 +125,11 @@ def report_contents(
         "model": model,
         "history": history,
         "summary": summary_sentences(context, margins, choice, labels),
-        "checks": fit_checks(model, quality, context.words),
+        "certainty": count_verdicts(margins),
+        "checks": [
+            (level, in_reader_words(sentence, context.words))
+            for level, sentence in fit_checks(model, quality, context.words)
+        ],
         "counts": describe_counts(context),
         "clusters": clusters,
         "topics": topics,
@@ -131,6 +144,10 @@ def report_contents(
         "tree": tree,
         "dots": marker_dots(context, tree.order),
         "also": also_table(margins, clusters),
+        "relevance": WEIGHT,
+        "colors": colors["cluster"],
+        "in_refits": IN_REFITS,
+        "label_colors": colors["label"],
         "thresholds": (CLEAR, LIKELY),
         "data": {
             "rows": script,
@@ -139,6 +156,7 @@ def report_contents(
             "noun": {name: getattr(context.words, name) for name in ("row", "rows", "feature", "features")},
             "topics": {cluster.number: cluster.topics for cluster in clusters},
             "names": [cluster.name for cluster in clusters],
+            "colors": colors,
             "features": [clean(context.feature_name(v), FEATURE_NAME_LENGTH) for v in features],
             "words": words,
         },
@@ -170,7 +188,7 @@ class ClusterCard(NamedTuple):
     weight: float
     overdispersion: float
     verdicts: dict[str, float] | None  # share of its rows with each verdict
-    labels: list[tuple[str, float]]  # most frequent known labels of its rows, with their share
+    labels: list[tuple[str, float, int]]  # most frequent known labels of its rows, with their share and number
     certainty: float | None  # mean probability of its rows
     stability: float | None  # similarity to its match in refits
     stability_verdict: str
@@ -238,7 +256,7 @@ def cluster_cards(context: Context, margins: Margins | None, quality: Summary | 
 
 def _relevant(found: Any, profile: Array, overall: Array) -> list[int]:
     """Return the features that the slider of the page lists first: the most relevant ones."""
-    score = np.where(found.can_lead & (overall > 0), relevance(profile, _lift(profile, overall)), -np.inf)
+    score = np.where(found.can_lead & (overall > 0), relevance(profile, _lift(profile, overall), WEIGHT), -np.inf)
     top = np.argsort(-score, kind="stable")[:N_FEATURES]
     listed: list[int] = top[np.isfinite(score[top])].tolist()
     return listed or found.leading(N_FEATURES)
@@ -260,7 +278,7 @@ def judge_stability(similarity: float) -> str:
     """
     if np.isnan(similarity):
         return ""
-    return next((verdict for least, verdict in STABILITY if similarity >= least), DISSOLVED)
+    return next(verdict for least, verdict in STABILITY if similarity >= least)
 
 
 def also_table(margins: Margins | None, clusters: list[ClusterCard]) -> list[tuple[ClusterCard, list[float]]] | None:
@@ -270,14 +288,28 @@ def also_table(margins: Margins | None, clusters: list[ClusterCard]) -> list[tup
     return [(cluster, line) for cluster, line in zip(clusters, margins.also.tolist(), strict=True)]
 
 
-def leading_labels(context: Context) -> list[list[tuple[str, float]]]:
+def palette(n: int, colors: Sequence[str] = COLORS) -> list[str]:
+    """Return a color for each of n clusters or labels, as CSS; the page also uses them on the map."""
+    if n <= len(colors):
+        return list(colors[:n])
+    return [f"hsl({i * GOLDEN_ANGLE % 360:g} 65% var(--light))" for i in range(n)]
+
+
+def count_verdicts(margins: Margins | None) -> dict[str, float] | None:
+    """Return the share of all rows with each verdict; None without data."""
+    if margins is None:
+        return None
+    return {name: margins.verdict.count(name) / len(margins.verdict) for name in VERDICTS}
+
+
+def leading_labels(context: Context) -> list[list[tuple[str, float, int]]]:
     """Return the most frequent known labels of each cluster with the share of its rows, largest first."""
     if context.labels is None:
         return [[] for _ in context.model.weights_]
     names, table, _ = _count_labels(context)
-    top = np.argsort(-table, axis=0, kind="stable")[:N_LABELS]  # (labels, Q)
+    top = np.argsort(-table, axis=0, kind="stable")[:MAX_PARTS]  # (labels, Q)
     return [
-        [(clean(names[c]), float(counts[c] / counts.sum())) for c in leading if counts[c]]
+        [(clean(names[c]), float(counts[c] / counts.sum()), c) for c in leading if counts[c]]
         for counts, leading in zip(table.T, top.T.tolist(), strict=True)
     ]
 
@@ -389,25 +421,23 @@ def summary_sentences(
 ) -> list[str]:
     """Return a short summary of the results."""
     model, noun = context.model, context.words
+    features, topics = count(model.n_features_in_, noun.feature), count(len(model.components_), "topic")
     sentences = [
-        f"{count(context.n_rows, noun.row)} with counts of {count(model.n_features_in_, noun.feature)} "
-        f"{'is' if context.n_rows == 1 else 'are'} grouped into "
-        f"{count(len(model.weights_), 'cluster')} that share {count(len(model.components_), 'topic')}.",
-        _sizes(context),
+        f"{count(context.n_rows, noun.row)} {'is' if context.n_rows == 1 else 'are'} grouped into "
+        f"{count(len(model.weights_), 'cluster')}{_sizes(context)} by their counts of {features}; the clusters share "
+        f"{topics}."
     ]
     if margins is not None:
-        sentences.append(_certainty(margins, noun))
         sentences += _unstable(context)
     if choice is not None:
-        sentences.append(f"A search over several numbers of clusters and topics favored {choice.reason}")
+        sentences.append(
+            f"A search over several numbers of clusters and topics favored {_first_sentence(choice.reason)}"
+        )
         if choice.best != (len(model.weights_), len(model.components_)):
             sentences.append("Note that this page shows a different model from the one that the search favored.")
+        sentences += choice.edges
     if labels is not None:
-        adverb = next((adverb for least, adverb in AGREEMENT if labels.rand_index >= least), "only weakly")
-        sentences.append(
-            f"The clusters agree {adverb} with the known labels (adjusted Rand index {decimals(labels.rand_index, 2)}, "
-            "where 1 is perfect agreement and 0 is chance)."
-        )
+        sentences.append(_agreement(context, labels))
     if not context.is_fitted_data:
         sentences.append(
             f"The {noun.rows} on this page are not those that were fitted; their clusters are predictions."
@@ -415,23 +445,31 @@ def summary_sentences(
     return sentences
 
 
-def _certainty(margins: Margins, noun: Words) -> str:
-    """Return how many rows belong to their cluster clearly, probably or hardly; only what occurs is mentioned."""
-    numbers = {verdict: margins.verdict.count(verdict) for verdict in VERDICTS}
-    n_rows = len(margins.verdict)
-    if numbers["clear"] == n_rows:
-        return f"All {noun.rows} clearly belong to their cluster."
-    phrases = {
-        "clear": "clearly belong to their cluster",
-        "likely": "probably do",
-        "borderline": "are borderline cases",
-    }
-    if not numbers["clear"]:
-        phrases["likely"] = "probably belong to their cluster"
-    found = [(percent(number / n_rows), phrases[verdict]) for verdict, number in numbers.items() if number]
-    (share, phrase), *others = found
-    whole = [f"{share} of the {noun.rows} {phrase}", *(" ".join(part) for part in others)]
-    return f"{whole[0]}." if len(whole) == 1 else f"{', '.join(whole[:-1])}{',' * (len(whole) > 2)} and {whole[-1]}."
+def _first_sentence(text: str) -> str:
+    """Return the first sentence of a text.
+
+    Examples
+    --------
+    >>> _first_sentence("3 topics, by 2.5 units. More do no harm.")
+    '3 topics, by 2.5 units.'
+    """
+    return text.split(". ")[0].removesuffix(".") + "."
+
+
+def _agreement(context: Context, labels: LabelTable) -> str:
+    """Return how well the clusters agree with the known labels."""
+    names, table, _ = _count_labels(context)
+    n_same = int(table.max(axis=0).sum())
+    adverb = next((adverb for least, adverb in AGREEMENT if labels.rand_index >= least), "only weakly")
+    spread = [name for name, own in zip(names, table, strict=True) if 2 * own.max() < own.sum()]  # no cluster has most
+    which = isolated(clean(spread[0])) if len(spread) == 1 else f"{len(spread)} labels"
+    verb = "is" if len(spread) == 1 else "are"
+    return (
+        f"The clusters agree {adverb} with the known labels: {percent(n_same / context.n_rows)} of the "
+        f"{context.words.rows} have the most frequent label of their cluster"
+        f"{f', and {which} {verb} spread over several clusters' if spread else ''} (adjusted Rand index "
+        f"{decimals(labels.rand_index, 2)}; 1 is perfect, 0 is chance)."
+    )
 
 
 def _unstable(context: Context) -> list[str]:
@@ -440,12 +478,28 @@ def _unstable(context: Context) -> list[str]:
     if found is None or not context.is_fitted_data:
         return []
     verdicts = [judge_stability(float(value)) for value in found]
-    weak = [q for q, verdict in enumerate(verdicts) if verdict in ("doubtful", DISSOLVED)]
-    if not weak:
+    if all(verdict == "stable" for verdict in verdicts):
         return [f"Fits to random subsets of the {context.words.rows} find all clusters again."]
-    listed = ", ".join(f"cluster {q} ({isolated(context.cluster_names[q])}, {verdicts[q]})" for q in weak)
-    them = "it" if len(weak) == 1 else "them"
-    return [f"Do not rely on {listed}: fits to subsets of the {context.words.rows} do not find {them} again."]
+    stable, doubtful, dissolved = (
+        _listed([q for q, own in enumerate(verdicts) if own == name]) for _, name in STABILITY
+    )
+    subsets = f"Fits to random subsets of the {context.words.rows}"
+    if not stable and not doubtful:
+        return [f"{subsets} find none of the clusters again; do not rely on them."]
+    parts = [f"{names} {how}" for names, how in ((stable, "again"), (doubtful, "only in part")) if names]
+    lost = f", but not {dissolved}; do not rely on {'it' if dissolved.startswith('cluster ') else 'these'}"
+    return [f"{subsets} find {', '.join(parts)}{lost if dissolved else ''}."]
+
+
+def _listed(clusters: list[int]) -> str:
+    """Return some clusters in words, "" for none."""
+    if not clusters:
+        return ""
+    if len(clusters) > MAX_NAMED:
+        return f"{len(clusters)} clusters"
+    if len(clusters) == 1:
+        return f"cluster {clusters[0]}"
+    return f"clusters {', '.join(map(str, clusters[:-1]))} and {clusters[-1]}"
 
 
 def fit_checks(model: MMPCA, quality: Summary | None, noun: Words) -> list[Check]:
@@ -455,19 +509,14 @@ def fit_checks(model: MMPCA, quality: Summary | None, noun: Words) -> list[Check
 
 
 def _sizes(context: Context) -> str:
-    row = context.words.row
+    """Return the sizes of the clusters, such as " of 20 to 35 rows"."""
     sizes = np.bincount(context.clusters, minlength=len(context.model.weights_))
-    largest, smallest = int(sizes.argmax()), int(sizes.argmin())
-    if sizes[largest] == sizes[smallest]:
-        return (
-            f"All clusters have the same number of {context.words.rows}."
-            if len(sizes) > 1
-            else "There is only one cluster."
-        )
-    return (
-        f"The largest is cluster {largest} with {count(int(sizes[largest]), row)}; the smallest is cluster "
-        f"{smallest} with {count(int(sizes[smallest]), row)}."
-    )
+    if len(sizes) == 1:
+        return ""
+    smallest, largest = int(sizes.min()), int(sizes.max())
+    if smallest == largest:
+        return f" of {count(largest, context.words.row)} each"
+    return f" of {smallest:,} to {count(largest, context.words.row)}"
 
 
 def _check_convergence(model: MMPCA) -> Check:
@@ -554,7 +603,12 @@ def describe_counts(context: Context) -> dict[str, Any] | None:
         ),
     ]
     # The checks report overdispersion within clusters, which is what matters after a fit.
-    return {"facts": facts, "findings": [finding for finding in found.findings if finding.code != "overdispersion"]}
+    findings = [
+        finding._replace(**{part: in_reader_words(getattr(finding, part), noun) for part in ("message", "remedy")})
+        for finding in found.findings
+        if finding.code != "overdispersion"
+    ]
+    return {"facts": facts, "findings": findings}
 
 
 def describe_choice(search: MMPCASearch | Mapping[str, Any] | None, model: MMPCA | None = None) -> GridSummary | None:

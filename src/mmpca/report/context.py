@@ -26,7 +26,7 @@ MAX_EVIDENCE = 60  # features listed for a row
 EVIDENCE_BYTES, EVIDENCE_BYTES_PER_ROW = 250_000, 8  # room for the evidence of all rows in the page
 ENTRY_BYTES = 7  # of one feature in it
 MAX_LISTED = 160  # typical and borderline rows on the page, which bounds its size for any number of clusters
-MAX_PER_CLUSTER = 5  # typical rows, and as many borderline ones
+MAX_PER_CLUSTER = 3  # typical rows, and as many borderline ones
 MAX_SEARCHABLE = 20_000  # rows on the map and in the search box
 SEARCH_NAME_LENGTH, FEATURE_NAME_LENGTH = 40, 40
 MAX_NAME_BYTES = 300_000  # of all names for the script of the page
@@ -87,11 +87,15 @@ def check_context(
         X does not fit the model, or another argument does not have one entry for each row.
     """
     check_is_fitted(model)
+    words = reader_words(model, row_word, feature_word, is_text=texts is not None)
     unnamed = copy.copy(model)
+    unnamed._words = words
+    clusters_named, topics_named = (
+        [clean(name) for name in group_names(unnamed, kind)] for kind in ("cluster", "topic")
+    )
     feature_names = getattr(model, "feature_names_in_", None)
     if feature_names is not None:
         del unnamed.feature_names_in_
-    clusters_named, topics_named = ([clean(name) for name in group_names(model, kind)] for kind in ("cluster", "topic"))
     matrix, clusters, is_fitted_data = None, model.labels_, True
     if X is not None:
         with warnings.catch_warnings():
@@ -122,7 +126,7 @@ def check_context(
         known,
         texts,
         row_names,
-        reader_words(model, row_word, feature_word, is_text=texts is not None),
+        words,
     )
 
 
@@ -138,11 +142,12 @@ def in_reader_words(text: str, words: Words) -> str:
 
     Examples
     --------
-    >>> in_reader_words("held-out features of all rows", Words("site", "species"))
-    'held-out species of all sites'
+    >>> in_reader_words("Rows without features: add --row-names", Words("site", "species"))
+    'Sites without species: add --row-names'
     """
     nouns = {"row": words.row, "rows": words.rows, "feature": words.feature, "features": words.features}
-    return re.sub(r"\b(row|feature)s?\b", lambda found: nouns[found[0]], text)
+    nouns |= {name.capitalize(): noun[:1].upper() + noun[1:] for name, noun in nouns.items()}
+    return re.sub(r"(?<![-\w])([Rr]ow|[Ff]eature)s?(?![-\w])", lambda found: nouns[found[0]], text)
 
 
 # --- rows -------------------------------------------------------------------------------------------------------
@@ -158,6 +163,11 @@ class Margins(NamedTuple):
     verdict: list[str]
     also: NDArray[np.float64]  # (Q, Q), mean probability of each cluster among the rows of each cluster
     evidence: Listed
+
+    @property
+    def certainty(self) -> NDArray[np.float64]:
+        """What verdicts are based on: the probability, or the share of refits that agree if it is smaller; (N,)."""
+        return np.fmin(self.probability, self.stability)
 
 
 class Listed(NamedTuple):

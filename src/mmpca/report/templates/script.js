@@ -206,9 +206,8 @@
   const nameOf = (i) => (rows.name ? rows.name[i] : `${ROW} ${numberOf(i)}`);
   const share = (p) => (p >= 1 ? "100%" : p >= 0.9995 ? "> 99.9%" : p > 0 && p < 0.0005 ? "< 0.1%" : p >= 0.0995 && p < 0.9895 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(1)}%`);
 
-  function certainty(i) {
-    return rows.verdict ? `${VERDICTS[rows.verdict[i]]}, ${share(rows.probability[i] / 10000)}` : "";
-  }
+  // The verdict with the number that decides it: the probability, or the share of refits that agree if it is smaller.
+  const rated = ({ verdict, probability, stability }) => (stability !== null && stability < probability ? `${verdict}, ${share(stability)} of refits` : `${verdict}, ${share(probability)}`);
 
   function facts(i) {
     return {
@@ -358,6 +357,14 @@
       : `What would move it: no small set of its ${FEATURES}; the evidence is spread over many.`;
   }
 
+  // The strongest features on both sides, in a sentence.
+  function because(row) {
+    const MOST = 4, list = (parts) => new Intl.ListFormat("en").format(parts.slice(0, MOST).map(([name]) => name));
+    const strongest = [...row.evidence].sort((a, b) => Math.abs(b[2]) - Math.abs(a[2]));
+    const sides = [[row.cluster, strongest.filter(([, , nats]) => nats > 0)], [row.runner, strongest.filter(([, , nats]) => nats < 0)]];
+    return sides.filter(([, parts]) => parts.length).map(([q, parts]) => `For cluster ${q}: ${list(parts)}.`).join(" ");
+  }
+
   function fill(part, row) {
     const name = (q) => `cluster ${q} (${data.names[q]})`;
     const sentences = [`In ${name(row.cluster)}: ${row.verdict}, probability ${share(row.probability)}.`];
@@ -365,13 +372,76 @@
     if (row.runner !== null) sentences.push(`Closest other: ${name(row.runner)}.`);
     part.replaceChildren(make("p", { className: "verdict-line" }, make("bdi", { textContent: sentences.join(" ") })));
     if (row.runner === null) part.append(make("p", { textContent: "There is no other cluster." }));
-    else part.append(make("p", { className: "move" }, make("bdi", { textContent: whatWouldMove(row) })));
-    if (row.text) {
-      part.append(shaded(row.text, row.evidence));
-      part.append(make("p", { className: "legend" }, "Shaded: ", make("mark", { className: "for", textContent: `for cluster ${row.cluster}` }), " ", make("mark", { className: "against", textContent: `for cluster ${row.runner}` })));
+    else {
+      part.append(make("p", { className: "because" }, make("bdi", { textContent: because(row) })));
+      part.append(make("p", { className: "move" }, make("bdi", { textContent: whatWouldMove(row) })));
     }
-    if (row.runner !== null) part.append(evidenceTable(row));
+    const reasons = make("div", { className: "reasons" });
+    if (row.text) {
+      const legend = row.runner === null ? "" : make("p", { className: "legend" }, "Shaded: ", make("mark", { className: "for", textContent: `for cluster ${row.cluster}` }), " ", make("mark", { className: "against", textContent: `for cluster ${row.runner}` }));
+      reasons.append(make("div", {}, shaded(row.text, row.evidence), legend));
+    }
+    if (row.runner !== null) reasons.append(evidenceTable(row));
+    part.append(reasons);
     if (data.served) edit(part, row);
+  }
+
+  // --- names of clusters, to be changed in place ---
+  const NAMED = "name";
+  const automatic = [...data.names];
+
+  function showName(q) {
+    const name = data.names[q];
+    for (const part of all(`[data-name="${q}"]`)) part.textContent = name;
+    for (const part of all(`[data-option="${q}"]`)) part.textContent = `${q}: ${name.length > 26 && part.tagName === "text" ? `${name.slice(0, 25)}…` : name}`;
+    for (const part of all("details.row")) { // opened rows name the clusters in their sentences
+      part.querySelector(".detail").replaceChildren();
+      if (part.open) open(part);
+    }
+  }
+
+  function rename(q, name) {
+    const given = name.trim();
+    if (given === data.names[q]) return;
+    if (data.edits) {
+      change({ action: "rename", cluster: q, name: given });
+      return;
+    }
+    data.names[q] = given || automatic[q];
+    remember({ [`${NAMED}${q}`]: given });
+    showName(q);
+    draw();
+    const changed = data.names.flatMap((one, n) => (one === automatic[n] ? [] : [`"${n}=${one}"`]));
+    byId("name-status").textContent = changed.length === 0 ? ""
+      : `New names are part of this page's address, so that a link shows them. To keep them in the model: mmpca rename MODEL ${changed.join(" ")}`;
+  }
+
+  for (const button of all("[data-rename]")) {
+    button.addEventListener("click", () => {
+      const q = Number(button.dataset.rename), name = button.parentElement.querySelector("bdi");
+      const box = make("input", { value: data.names[q], maxLength: 80, autocomplete: "off", ariaLabel: `Name of cluster ${q}` });
+      let isOpen = true;
+      const close = (isKept) => {
+        if (!isOpen) return;
+        isOpen = false;
+        const given = box.value;
+        box.replaceWith(name);
+        button.hidden = false;
+        button.focus({ preventScroll: true });
+        if (isKept) rename(q, given);
+      };
+      box.addEventListener("keydown", (event) => {
+        if (event.key === "Enter" || event.key === "Escape") {
+          event.stopPropagation();
+          event.preventDefault(); // or Enter would press the button that gets the focus
+          close(event.key === "Enter");
+        }
+      });
+      box.addEventListener("blur", () => close(true));
+      name.replaceWith(box);
+      button.hidden = true;
+      box.select();
+    });
   }
 
   // Edits are kept in the model file by the server.
@@ -384,7 +454,7 @@
   }
 
   async function change(action) {
-    const status = byId("edit-status");
+    const status = byId(action.action === "rename" ? "name-status" : "edit-status");
     status.textContent = "Working …";
     try {
       const done = await ask("edit", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(action) });
@@ -404,17 +474,17 @@
     });
   }
 
-  function listen(part) {
-    part.addEventListener("toggle", async () => {
-      const place = part.querySelector(".detail");
-      if (!part.open || place.childElementCount || !rows.margin && !data.served) return;
-      remember({ row: part.dataset.row });
-      fill(place, await source.open(Number(part.dataset.row)));
-    });
+  async function open(part) {
+    const place = part.querySelector(".detail");
+    if (!part.open || place.childElementCount || !rows.margin && !data.served) return;
+    remember({ row: part.dataset.row });
+    fill(place, await source.open(Number(part.dataset.row)));
   }
 
+  const listen = (part) => part.addEventListener("toggle", () => open(part));
+
   function entry(row) {
-    const badge = row.verdict === null ? "" : make("span", { className: `badge ${row.verdict}`, textContent: `${row.verdict}, ${share(row.probability)}` });
+    const badge = row.verdict === null ? "" : make("span", { className: `badge ${row.verdict}`, textContent: rated(row) });
     const part = make("details", { className: "row" }, make("summary", {}, make("bdi", { className: "name", textContent: row.name }), badge), make("div", { className: "detail" }));
     part.dataset.row = row.number;
     listen(part);
@@ -492,6 +562,7 @@
     columns.push(["cluster_name", (i) => data.names[rows.cluster[i]]]);
     if (rows.label) columns.push(["label", (i) => rows.labels[rows.label[i]]]);
     if (rows.verdict) columns.push(["probability", (i) => rows.probability[i] / 10000], ["verdict", (i) => VERDICTS[rows.verdict[i]]]);
+    if (rows.stability) columns.push(["stability", (i) => facts(i).stability ?? ""]);
     if (rows.x) columns.push(["x", (i) => rows.x[i] / 10000], ["y", (i) => rows.y[i] / 10000]);
     return csv([columns.map(([head]) => head), ...shown.map((i) => columns.map(([, value]) => value(i)))]);
   }
@@ -518,32 +589,53 @@
 
   // --- the map ---
   const canvas = document.getElementById("canvas");
-  const OKABE_ITO = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6BB1", "#A6761D"];
   const MARGIN = 26, REACH = 14;
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const map = { color: "cluster", current: -1, lasso: null, picked: null };
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const hue = (number, n) => (n <= OKABE_ITO.length ? OKABE_ITO[number] : `hsl(${(number * 137.5) % 360} 65% ${dark.matches ? 62 : 42}%)`);
 
   // Reading the size of the canvas for every row would be slow: kept until the window changes.
-  const frame = { width: 0, height: 0, scale: 0, tall: 0 };
+  const frame = { width: 0, height: 0, scale: 0, tall: 0, bySize: [], centers: [] };
 
   function measure() {
+    if (frame.width === canvas.clientWidth && frame.height === canvas.clientHeight) return;
     [frame.width, frame.height] = [canvas.clientWidth, canvas.clientHeight];
     frame.scale = Math.min(frame.width, frame.height * 1.6) - 2 * MARGIN;
     frame.tall = Math.min(frame.height - 2 * MARGIN, frame.scale);
+    const members = data.names.map(() => []);
+    for (const i of every) members[rows.cluster[i]].push(place(i));
+    frame.bySize = members.map((_, q) => q).filter((q) => members[q].length).sort((a, b) => members[b].length - members[a].length);
+    frame.centers = members.map((own) => (own.length ? center(own) : null));
+  }
+
+  // The median of some points, and the top and bottom of the three quarters that are nearest to it.
+  function center(points) {
+    const [x, y] = [0, 1].map((axis) => Float64Array.from(points, (at) => at[axis]).sort()[points.length >> 1]);
+    const reach = Float64Array.from(points, (at) => Math.hypot(at[0] - x, at[1] - y)).sort()[Math.ceil(0.75 * points.length) - 1];
+    const heights = points.filter((at) => Math.hypot(at[0] - x, at[1] - y) <= reach).map((at) => at[1]);
+    return { x, y, top: heights.reduce((a, b) => Math.min(a, b)), bottom: heights.reduce((a, b) => Math.max(a, b)) };
   }
 
   function place(i) {
     return [frame.width / 2 + (rows.x[i] / 10000 - 0.5) * frame.scale, frame.height / 2 - (rows.y[i] / 10000 - 0.5) * frame.tall];
   }
 
+  function showLegend() {
+    const names = map.color === "label" ? rows.labels : map.color === "certainty" ? VERDICTS : [];
+    const colors = palette(), MOST = 20;
+    byId("map-legend").replaceChildren(...names.slice(0, MOST).map((name, n) => {
+      const dot = make("span", { className: "dot" });
+      dot.style.setProperty("--c", colors[n]);
+      return make("li", {}, dot, make("bdi", { textContent: name }));
+    }), ...(names.length > MOST ? [make("li", { textContent: `and ${names.length - MOST} more` })] : []));
+  }
+
   const colorCode = (i) => (map.color === "label" ? rows.label : map.color === "certainty" ? rows.verdict : rows.cluster)[i];
 
   function palette() {
-    if (map.color === "certainty") return [css("--for"), css("--bar"), css("--against")];
-    const names = map.color === "label" ? rows.labels : data.names;
-    return names.map((_, number) => hue(number, names.length));
+    if (map.color === "certainty") return VERDICTS.map((verdict) => css(`--${verdict}`));
+    const light = css("--light"); // a canvas knows no variables
+    return data.colors[map.color].map((color) => color.replace("var(--light)", light));
   }
 
   // Points and names are drawn once on a canvas of their own; pointing at a row and drawing a line only add to a copy.
@@ -559,7 +651,7 @@
     for (const i of sureLast) {
       const isOut = chosen.cluster !== "" && rows.cluster[i] !== Number(chosen.cluster);
       const isUnsure = map.color === "cluster" && rows.verdict[i] === 2;
-      pen.globalAlpha = (map.picked && !map.picked.has(i)) || isOut ? 0.08 : isUnsure ? 0.4 : 0.85;
+      pen.globalAlpha = (map.picked?.size > 1 && !map.picked.has(i)) || isOut ? 0.08 : isUnsure ? 0.4 : 0.85;
       pen.fillStyle = colors[colorCode(i)];
       const [x, y] = place(i);
       if (rows.n > 4000) { // squares are faster, and look the same at this size
@@ -586,8 +678,9 @@
     pen.clearRect(0, 0, width, height);
     pen.drawImage(layer, 0, 0);
     pen.scale(ratio, ratio);
-    if (map.current >= 0) {
-      const [x, y] = place(map.current);
+    for (const i of new Set([map.current, ...(map.picked?.size === 1 ? map.picked : [])])) {
+      if (i < 0) continue;
+      const [x, y] = place(i);
       pen.strokeStyle = css("--mark-line");
       pen.lineWidth = 2.5;
       pen.strokeRect(x - 6, y - 6, 12, 12);
@@ -602,12 +695,10 @@
     }
   }
 
-  // The names of the clusters at the medians of their points, larger clusters first; none covers another.
+  // The names of the clusters above the bulk of their points, larger clusters first; none covers another. Where there is
+  // little room, a name is shortened, at last to the number of its cluster.
   function drawNames(pen) {
-    const members = data.names.map(() => []);
-    for (let i = 0; i < rows.n; i++) members[rows.cluster[i]].push(place(i));
-    const median = (numbers) => numbers.sort((a, b) => a - b)[numbers.length >> 1];
-    const boxes = [];
+    const boxes = [], HEIGHT = 15;
     pen.font = "600 13px system-ui, sans-serif";
     pen.textAlign = "center";
     pen.textBaseline = "middle";
@@ -615,22 +706,26 @@
     pen.lineJoin = "round";
     pen.strokeStyle = css("--panel");
     pen.fillStyle = css("--ink");
-    const bySize = members.map((_, q) => q).sort((a, b) => members[b].length - members[a].length);
-    for (const q of bySize) {
-      if (members[q].length === 0 || (chosen.cluster !== "" && String(q) !== chosen.cluster)) continue;
-      const short = data.names[q].split(", ").slice(0, 2).join(", ");
-      const text = `${q} ${short.length > 26 ? `${short.slice(0, 25)}…` : short}`;
-      const half = pen.measureText(text).width / 2 + 3;
-      const x = Math.max(half, Math.min(median(members[q].map((at) => at[0])), canvas.clientWidth - half));
-      // Above its points, which a name in their middle would cover; a few stray points do not count.
-      const heights = members[q].map((at) => at[1]).sort((a, b) => a - b);
-      const y = Math.max(9, heights[Math.floor(0.03 * heights.length)] - 12);
-      const free = [0, 16, -16, 32, -32].find((d) => boxes.every(([left, right, top]) => x + half < left || x - half > right || Math.abs(y + d - top) > 15));
-      if (free === undefined) continue;
-      boxes.push([x - half, x + half, y + free]);
-      pen.strokeText(text, x, y + free);
-      pen.fillText(text, x, y + free);
-    }
+    const shown = frame.bySize.filter((q) => chosen.cluster === "" || String(q) === chosen.cluster);
+    const centers = shown.map((q) => frame.centers[q]);
+    shown.forEach((q, n) => {
+      const { x, y, top, bottom } = centers[n];
+      const names = data.names[q].split(", "), cut = (name) => (name.length > 24 ? `${name.slice(0, 23)}…` : name);
+      const texts = [...(shown.length > 12 || frame.width < 500 ? [] : [`${q} ${cut(names.slice(0, 2).join(", "))}`]), `${q} ${cut(names[0])}`, String(q)];
+      const isFree = (half, at, height) => boxes.every(([left, right, other]) => at + half < left || at - half > right || Math.abs(height - other) > HEIGHT)
+        && centers.every((other, m) => m === n || Math.abs(other.y - height) > HEIGHT / 2 || Math.abs(other.x - at) > half);
+      for (const text of texts) {
+        const half = pen.measureText(text).width / 2 + 3;
+        const at = Math.max(half, Math.min(x, frame.width - half));
+        const height = [top - 12, bottom + 12, y].map((one) => Math.max(9, Math.min(one, frame.height - 9))).find((one) => isFree(half, at, one));
+        if (height === undefined && text !== texts.at(-1)) continue;
+        const own = height ?? y;
+        boxes.push([at - half, at + half, own]);
+        pen.strokeText(text, at, own);
+        pen.fillText(text, at, own);
+        return;
+      }
+    });
   }
 
   function nearest([x, y], reach, allowed = () => true) {
@@ -658,7 +753,7 @@
     tip.hidden = i < 0;
     if (i < 0) return;
     const label = rows.label ? `, ${rows.labels[rows.label[i]]}` : "";
-    tip.textContent = `${nameOf(i)}${label}: cluster ${rows.cluster[i]} (${data.names[rows.cluster[i]]}), ${certainty(i)}`;
+    tip.textContent = `${nameOf(i)}${label}: cluster ${rows.cluster[i]} (${data.names[rows.cluster[i]]}), ${rated(facts(i))}`;
     const corner = canvas.getBoundingClientRect();
     const [x, y] = place(i);
     tip.style.left = `${Math.max(8, Math.min(corner.left + x, document.documentElement.clientWidth - tip.offsetWidth - 8))}px`;
@@ -670,6 +765,7 @@
     const items = numbers.slice(0, MAX_FOUND).map((i) => entry({ ...facts(i), excerpt: rows.text ? excerpt(rows.text[i], "") : null }));
     byId("picked").replaceChildren(...items);
     if (items.length === 1) items[0].querySelector("details").open = true;
+    byId("map-help").hidden = numbers.length > 0;
     const tally = new Map();
     for (const i of numbers) tally.set(rows.cluster[i], (tally.get(rows.cluster[i]) ?? 0) + 1);
     const parts = [...tally].sort((a, b) => b[1] - a[1]).slice(0, 4).map(([q, n]) => `${n} in cluster ${q} (${data.names[q]})`);
@@ -719,6 +815,7 @@
         map.color = button.dataset.color;
         for (const other of all("[data-color]")) other.setAttribute("aria-pressed", String(other === button));
         remember({ color: map.color === "cluster" ? "" : map.color });
+        showLegend();
         draw();
       });
     }
@@ -735,7 +832,7 @@
       const size = `width="${canvas.clientWidth}" height="${canvas.clientHeight}"`;
       download("map.svg", "image/svg+xml", `<svg xmlns="http://www.w3.org/2000/svg" ${size}>${points.join("")}</svg>`);
     });
-    dark.addEventListener("change", () => draw());
+    dark.addEventListener("change", () => { showLegend(); draw(); });
     new ResizeObserver(() => draw()).observe(canvas);
   }
 
@@ -762,20 +859,21 @@
         const here = share[share.length > 1 ? q : 0][place];
         const there = other === "" ? overall[place] : share[Number(other)][place];
         const lift = here / Math.max(there, 0.01);
-        return { cluster: q, name: data.features[v], share: here, lift, score: weight * Math.log(here + 1e-9) + (1 - weight) * Math.log(lift + 1e-9) };
+        return { cluster: q, name: data.features[v], share: here, there, lift, score: weight * Math.log(here + 1e-9) + (1 - weight) * Math.log(lift + 1e-9) };
       });
       items.sort((a, b) => b.score - a.score);
       items.splice(10);
       ranked.push(...items);
-      const longest = Math.max(...items.map((item) => item.share));
+      const longest = Math.max(...items.map((item) => Math.max(item.share, item.there)));
       table.tBodies[0].replaceChildren(...items.map((item) => {
         const line = document.createElement("tr");
         const head = document.createElement("th");
         head.scope = "row";
         head.append(Object.assign(document.createElement("bdi"), { textContent: item.name }));
-        const bar = Object.assign(document.createElement("td"), { className: "num bar", textContent: percent(item.share / 1e4) });
+        const bar = Object.assign(document.createElement("td"), { className: "num bar two", textContent: percent(item.share / 1e4) });
         bar.dataset.v = item.share / 1e6;
         bar.style.setProperty("--w", `${Math.round((100 * item.share) / longest)}%`);
+        bar.style.setProperty("--o", `${Math.round((100 * item.there) / longest)}%`);
         const lift = Object.assign(document.createElement("td"), { className: "num", textContent: item.lift > 9999 ? "> 9999×" : `${item.lift.toFixed(1)}×` });
         lift.dataset.v = item.lift;
         line.append(head, bar, lift);
@@ -816,6 +914,12 @@
       if (compared && other !== undefined) compared.value = other;
       rank();
     }
+    data.names.forEach((_, q) => {
+      const name = view.get(`${NAMED}${q}`);
+      if (name === null || data.edits) return;
+      data.names[q] = name.slice(0, 80);
+      showName(q);
+    });
     box.value = find;
     for (const [name, value] of Object.entries({ label, verdict, order })) {
       if (filters[name] && value !== undefined && [...filters[name].options].some((option) => option.value === value)) filters[name].value = value;
