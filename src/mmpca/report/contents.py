@@ -604,7 +604,7 @@ def describe_counts(context: Context) -> dict[str, Any] | None:
     ]
     # The checks report overdispersion within clusters, which is what matters after a fit.
     findings = [
-        finding._replace(**{part: in_reader_words(getattr(finding, part), noun) for part in ("message", "remedy")})
+        finding._replace(message=in_reader_words(finding.message, noun), remedy=in_reader_words(finding.remedy, noun))
         for finding in found.findings
         if finding.code != "overdispersion"
     ]
