@@ -58,6 +58,7 @@ COMPARED_ROWS, ROWS_PER_CLUSTER = 2000, 20
 # Dispersion and stabilization, compared from a few starts on each half of the features; the first wins ties.
 UNITS: tuple[tuple[str, str | None], ...] = (("polya", None), ("multinomial", "sqrt"), ("multinomial", None))
 COMPARED_STARTS, COMPARED_TOL = 2, 1e-4
+COMPARED_EPOCHS = 20  # of a search for labels that are only compared: polishing them takes longest and changes little
 CONCENTRATION_ROWS = 1000  # from which the concentration of topic shares is estimated
 
 
@@ -370,7 +371,9 @@ def compare_sources(fit: Fit, rows: RowBackend) -> tuple[str, LDAFit | None]:
     split = CountSplit(split.kept.take(filled), split.held_out.take(filled))
     if len(filled) <= max(fit.n_clusters, fit.n_topics):
         return "lda", lda
-    sample = fit.on_sample(n_init=1, monitor=fit.monitor.silent())
+    cheap = {"n_init": 1, "n_topic_starts": COMPARED_STARTS, "topics_tol": COMPARED_TOL}
+    n_epochs = min(fit.max_epochs, COMPARED_EPOCHS)
+    sample = fit.on_sample(**cheap, max_epochs=n_epochs, monitor=fit.monitor.silent())
     kept = LocalRows(split.kept, rows.threads)
     beta = sample.lda(kept).beta if beta is None else beta / beta.sum(axis=1, keepdims=True)
     labels = {"lda": search_labels(sample, kept, Topics(beta, "lda"), *_plan(sample, kept))[0].labels}
