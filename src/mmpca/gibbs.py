@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numba
@@ -197,20 +197,44 @@ def run_chain(
     >>> bool(labels[0] == labels[1] != labels[2] == labels[3])
     True
     """
+    options: dict[str, Any] = {"priors": priors, "n_passes": n_passes, "is_stopped": is_stopped}
+    return run_chains(rows, n_clusters, [(rng, labels)], **options)[0]
+
+
+def run_chains(
+    rows: Counts,
+    n_clusters: int,
+    starts: Sequence[tuple[np.random.RandomState, NDArray[Any] | None]],
+    *,
+    priors: tuple[float, float] = PRIORS,
+    n_passes: int = N_PASSES,
+    is_stopped: Callable[[], bool] | None = None,
+    map_chains: Callable[[Callable[[int], bool], Sequence[int]], Iterable[bool]] = map,
+) -> list[Chain]:
+    """Run chains side by side from generators and labels, as in `run_chain`, and return their final states.
+
+    `map_chains` makes a pass of each of them, possibly in threads; a request to stop ends all after the same pass.
+    """
     is_present = rows.column_totals() > 0
-    labels = np.array(rng.randint(n_clusters, size=rows.n_rows) if labels is None else labels, dtype=np.int64)
-    sums = np.ascontiguousarray(rows.group_sums(labels, n_clusters)[:, is_present].T)  # (V, Q)
-    sizes, totals = np.bincount(labels, minlength=n_clusters).astype(np.float64), sums.sum(axis=0)
     features, row_totals = (np.cumsum(is_present) - 1)[rows.indices], rows.row_totals()
-    history = []
-    for _ in range(n_passes):
-        uniforms = rng.uniform(size=rows.n_rows)
+    chains = list[Chain]()
+    for rng, first in starts:
+        labels = np.array(rng.randint(n_clusters, size=rows.n_rows) if first is None else first, dtype=np.int64)
+        sums = np.ascontiguousarray(rows.group_sums(labels, n_clusters)[:, is_present].T)  # (V, Q)
+        chains.append(Chain(labels, sums, np.bincount(labels, minlength=n_clusters).astype(np.float64), []))
+    totals = [chain.sums.sum(axis=0) for chain in chains]
+
+    def make_pass(number: int) -> bool:
+        (labels, sums, sizes, history), uniforms = chains[number], starts[number][0].uniform(size=rows.n_rows)
         for first in range(0, rows.n_rows, ROWS_AT_ONCE):
             some = slice(first, first + ROWS_AT_ONCE)
             ends = rows.indptr[first : first + ROWS_AT_ONCE + 1]
             own = row_totals[some], priors, uniforms[some], labels[some]
-            gibbs_pass(ends, features, rows.data, *own, sums, totals, sizes)
+            gibbs_pass(ends, features, rows.data, *own, sums, totals[number], sizes)
         history.append(log_joint(sums, sizes, priors))
-        if is_stopped is not None and is_stopped():
+        return is_stopped is not None and is_stopped()
+
+    for _ in range(n_passes):
+        if any(list(map_chains(make_pass, range(len(chains))))):
             break
-    return Chain(labels, sums, sizes, history)
+    return chains

@@ -6,11 +6,12 @@ from scipy.special import softmax
 from scipy.stats import dirichlet_multinomial
 from sklearn.metrics import adjusted_rand_score
 
+from mmpca.backend import open_threads
 from mmpca.baselines import GSDMM
 from mmpca.baselines.integrated import Partition
 from mmpca.baselines.mixtures import log_multinomial_coefficients
 from mmpca.counts import as_counts
-from mmpca.gibbs import PRIORS, gibbs_pass, joint_log_density, log_joint, run_chain
+from mmpca.gibbs import PRIORS, gibbs_pass, joint_log_density, log_joint, run_chain, run_chains
 
 
 def state(X, labels, n_clusters):
@@ -166,3 +167,24 @@ def test_keeps_the_chain_with_the_largest_probability(make_blocks):
 def test_an_invalid_parameter_raises(name, value):
     with pytest.raises(ValueError, match=name):
         GSDMM(**{name: value}).fit([[1]])
+
+
+def test_chains_side_by_side_in_threads_are_those_run_one_by_one():
+    X = np.random.default_rng(0).poisson(1.0, size=(200, 8)) + np.eye(8, dtype=int)[np.arange(200) % 8]
+    rows, first = as_counts(X), np.arange(200) % 3
+    alone = [run_chain(rows, 3, np.random.RandomState(seed), labels=first, n_passes=4) for seed in range(3)]
+    with open_threads(2) as threads:
+        starts = [(np.random.RandomState(seed), first) for seed in range(3)]
+        together = run_chains(rows, 3, starts, n_passes=4, map_chains=threads.map)
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one.labels, other.labels)
+        np.testing.assert_array_equal(one.sums, other.sums)
+        assert one.history == other.history
+
+
+def test_a_request_to_stop_ends_all_chains_after_the_same_pass():
+    answers = iter([False, False, True, False])
+    X = np.random.default_rng(0).poisson(2.0, size=(30, 5)) + 1
+    starts = [(np.random.RandomState(seed), None) for seed in range(2)]
+    chains = run_chains(as_counts(X), 3, starts, is_stopped=lambda: next(answers))
+    assert [len(chain.history) for chain in chains] == [2, 2]

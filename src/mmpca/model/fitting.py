@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmpca import engine
-from mmpca.backend import LocalRows, RowBackend, column_totals, group_sums
+from mmpca.backend import SERIAL, LocalRows, RowBackend, column_totals, group_sums
 from mmpca.counts import Counts, Units, in_units
 from mmpca.model import editing, prediction
 from mmpca.model.checkpoints import Checkpoint
@@ -32,6 +32,7 @@ from mmpca.model.dispersion import (
 )
 from mmpca.model.rules import check_topic_prior, check_topics
 from mmpca.model.starts import (
+    LARGE_TABLES,
     SAMPLED_ROWS,
     Labels,
     Outcome,
@@ -58,7 +59,7 @@ COMPARED_ROWS, ROWS_PER_CLUSTER = 2000, 20
 # Dispersion and stabilization, compared from a few starts on each half of the features; the first wins ties.
 UNITS: tuple[tuple[str, str | None], ...] = (("polya", None), ("multinomial", "sqrt"), ("multinomial", None))
 COMPARED_STARTS, COMPARED_TOL = 2, 1e-4
-COMPARED_EPOCHS = 20  # of a search for labels that are only compared: polishing them takes longest and changes little
+COMPARED_EPOCHS = 20  # of a search for labels that are only compared: polishing them takes long and changes little
 CONCENTRATION_ROWS = 1000  # from which the concentration of topic shares is estimated
 
 
@@ -203,7 +204,8 @@ def learn_topics(fit: Fit, rows: RowBackend, saved: Saved = None) -> Topics:
         is_present = rows.map_reduce(column_totals, every) > 0  # (V,)
         some, sizes = np.sort(rng.permutation(every)[:SAMPLED_ROWS]), (fit.n_topics, fit.n_clusters)
         own = partial(mixture_topics, from_tfidf=source == "tfidf")
-        beta, labels = rows.apply(own, some, is_present, *sizes, rng, fit.monitor)
+        threads = rows.threads if isinstance(rows, LocalRows) else SERIAL  # those of other processes
+        beta, labels = rows.apply(own, some, is_present, *sizes, rng, fit.monitor, threads)
         is_of_all = labels is not None and len(labels) == rows.n_rows
         topics = Topics(beta, source, labels if is_of_all else None)
     else:
@@ -372,8 +374,10 @@ def compare_sources(fit: Fit, rows: RowBackend) -> tuple[str, LDAFit | None]:
     if len(filled) <= max(fit.n_clusters, fit.n_topics):
         return "lda", lda
     cheap = {"n_init": 1, "n_topic_starts": COMPARED_STARTS, "topics_tol": COMPARED_TOL}
-    n_epochs = min(fit.max_epochs, COMPARED_EPOCHS)
-    sample = fit.on_sample(**cheap, max_epochs=n_epochs, monitor=fit.monitor.silent())
+    # For the same reason, large tables go without merges and splits.
+    is_large = fit.n_clusters * fit.n_topics * rows.n_features > LARGE_TABLES
+    limits = {"max_epochs": min(fit.max_epochs, COMPARED_EPOCHS), "merge_split": not is_large}
+    sample = fit.on_sample(**cheap, **limits, monitor=fit.monitor.silent())
     kept = LocalRows(split.kept, rows.threads)
     beta = sample.lda(kept).beta if beta is None else beta / beta.sum(axis=1, keepdims=True)
     labels = {"lda": search_labels(sample, kept, Topics(beta, "lda"), *_plan(sample, kept))[0].labels}
@@ -381,8 +385,8 @@ def compare_sources(fit: Fit, rows: RowBackend) -> tuple[str, LDAFit | None]:
         if sample.monitor.is_stopped:
             fit.monitor.stop()
             return "lda", lda
-        from_tfidf = source == "tfidf"
-        labels[source] = mixture_labels(split.kept, fit.n_clusters, rng, sample.monitor, from_tfidf=from_tfidf)
+        own = partial(mixture_labels, from_tfidf=source == "tfidf", threads=rows.threads)
+        labels[source] = own(split.kept, fit.n_clusters, rng, sample.monitor)
     scores = {source: new_feature_scores(split, found, fit.n_clusters) for source, found in labels.items()}
     best = "lda"
     for source in ("mixture", "tfidf"):

@@ -19,10 +19,19 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from mmpca import engine
-from mmpca.backend import LocalRows, RowBackend, Rows, Threads, map_rows, one_blas_thread, open_threads
+from mmpca.backend import (
+    SERIAL,
+    LocalRows,
+    RowBackend,
+    Rows,
+    Threads,
+    map_rows,
+    one_blas_thread,
+    open_threads,
+)
 from mmpca.counts import LARGEST_COUNT, Counts, as_counts
 from mmpca.engine.bound import Array, cluster_bound, size_terms
-from mmpca.gibbs import PRIORS, Chain, run_chain
+from mmpca.gibbs import PRIORS, run_chains
 from mmpca.model.editing import seeded_centers, with_known
 from mmpca.monitor import History, Monitor
 from mmpca.topics import fit_lda, topic_shares
@@ -269,23 +278,26 @@ def mixture_labels(
     *,
     from_tfidf: bool = False,
     n_chains: int = N_CHAINS,
+    threads: Threads = SERIAL,
 ) -> Labels:
     """Return the labels of a mixture of multinomials without topics, by Gibbs sampling; clusters may be empty.
 
     Several chains are run, from random labels or from those of k-means on tf-idf, and the one with the largest final
-    joint probability of counts and labels is kept. A request to stop ends the running chain after its current pass.
+    joint probability of counts and labels is kept. A request to stop ends them after the current pass. The result does
+    not depend on the threads.
     """
+    monitor = Monitor() if monitor is None else monitor
 
     def is_stopped() -> bool:
-        if monitor is not None:
-            monitor.step(0)
-        return monitor is not None and monitor.is_stopped
+        monitor.step(0)
+        return monitor.is_stopped
 
-    chains, points = list[Chain](), tfidf_points(rows, rng) if from_tfidf else None
-    while len(chains) < n_chains and not (chains and monitor is not None and monitor.is_stopped):
+    points = tfidf_points(rows, rng) if from_tfidf else None
+    chain_starts = list[tuple[np.random.RandomState, Labels | None]]()
+    while len(chain_starts) < n_chains and not (chain_starts and is_stopped()):
         first = None if points is None else kmeans_labels(points, n_clusters, rng)
-        random_state = np.random.RandomState(int(rng.integers(2**31)))
-        chains.append(run_chain(rows, n_clusters, random_state, labels=first, is_stopped=is_stopped))
+        chain_starts.append((np.random.RandomState(int(rng.integers(2**31))), first))
+    chains = run_chains(rows, n_clusters, chain_starts, is_stopped=is_stopped, map_chains=threads.map)
     return max(chains, key=lambda chain: chain.history[-1]).labels.astype(np.int32)
 
 
@@ -309,6 +321,7 @@ def mixture_topics(
     n_clusters: int,
     rng: np.random.Generator,
     monitor: Monitor,
+    threads: Threads = SERIAL,
     *,
     from_tfidf: bool = False,
 ) -> tuple[Array, Labels | None]:
@@ -320,7 +333,7 @@ def mixture_topics(
     clusters to find, and None is returned instead.
     """
     n_groups = max(n_topics, n_clusters)
-    labels = mixture_labels(rows, n_groups, rng, monitor, from_tfidf=from_tfidf)
+    labels = mixture_labels(rows, n_groups, rng, monitor, from_tfidf=from_tfidf, threads=threads)
     labels = fill_empty(labels, n_groups, rng)
     sums = rows.group_sums(labels, n_groups)  # (groups, V)
     if n_topics < n_groups:
