@@ -340,7 +340,8 @@ def _as_matrix(X: Any, name: str) -> Any:
     """Return `X` as a sparse matrix or dense array of real numbers, with at least one row and one column."""
     matrix = X = in_memory(X)
     if not sparse.issparse(X):
-        check_unmasked(X, name)
+        _check_unmasked(X, name)
+        _check_columns(X, name)
         try:
             # pandas offers `sparse` only if all columns are sparse.
             matrix = X.sparse.to_coo() if hasattr(getattr(X, "sparse", None), "to_coo") else _dense(X)
@@ -381,11 +382,12 @@ def _dimensions_error(matrix: Any, name: str) -> CountsError:
     if matrix.ndim > 2:
         return CountsError(f"Expected 2D array, but {name} has shape {shape}. Flatten it to rows and features.")
     first = matrix.ravel()[0] if isinstance(matrix, np.ndarray) and matrix.size else None
-    if isinstance(first, str | os.PathLike):
+    if isinstance(first, str | bytes | os.PathLike):
         found = short_repr(str(first)) if matrix.ndim == 0 else "a list of texts or paths"
         return CountsError(
-            f"{name} must be a matrix of counts, but it is {found}. Read a file with mmpca.io.read_counts(path).X; "
-            "count words with mmpca.text.CountTexts."
+            f"{name} must be a matrix of counts, but it is {found}. Read a file with mmpca.io.read_counts(path).X. "
+            "mmpca.TextClusters clusters texts, and mmpca.TextClusters.load loads such a model; mmpca.text.CountTexts "
+            "only counts words."
         )
     kind = "scalar" if matrix.ndim == 0 else "1D"
     return CountsError(
@@ -431,17 +433,8 @@ def in_memory(X: Any) -> Any:
     return X
 
 
-def check_not_texts(X: Any) -> None:
-    """Raise CountsError if X is a text, a list or column of texts, or a table with a column of text."""
-    first = X
-    if isinstance(X, list | tuple) or len(getattr(X, "shape", ())) == 1:
-        first = next(iter(X), None)
-    if isinstance(first, str | bytes):
-        raise CountsError(
-            "X must be a matrix of counts, but it holds texts. mmpca.TextClusters counts the words of texts and "
-            "clusters them, and mmpca.TextClusters.load loads a model of texts with its vocabulary; "
-            "mmpca.text.CountTexts only counts words."
-        )
+def _check_columns(X: Any, name: str) -> None:
+    """Raise CountsError if a table has a column of text."""
     if not hasattr(X, "columns") or not len(X):
         return
     values = np.asarray(X.slice(0, 1) if hasattr(X, "slice") else X[:1], dtype=object).ravel()
@@ -450,8 +443,8 @@ def check_not_texts(X: Any) -> None:
             title = list(getattr(X, "column_names", X.columns))[column]
             index = f"make it the index, as in data.set_index({title!r})" if hasattr(X, "set_index") else "leave it out"
             raise CountsError(
-                f"X must hold counts, but the column {title!r} holds text, such as {short_repr(value)}. If it names "
-                f"the rows, {index}; to cluster its texts, use mmpca.TextClusters().fit(data, column={title!r}).",
+                f"{name} must hold counts, but the column {title!r} holds text, such as {short_repr(value)}. If it "
+                f"names the rows, {index}; to cluster its texts, use mmpca.TextClusters().fit(data, column={title!r}).",
                 row=0,
                 column=column,
             )
@@ -466,7 +459,7 @@ def is_number(text: str) -> bool:
     return True
 
 
-def check_unmasked(X: Any, name: str = "X") -> None:
+def _check_unmasked(X: Any, name: str) -> None:
     """Raise CountsError if entries of a masked array, or of a list of masked rows, are masked.
 
     Converting to an ordinary array would expose the values behind the mask, so this check must come first.

@@ -28,7 +28,7 @@ from mmpca.backend import (
     open_threads,
     row_totals,
 )
-from mmpca.counts import Counts, Units, as_counts, check_not_texts, in_memory, transposition_hint
+from mmpca.counts import Counts, Units, as_counts, in_memory, transposition_hint
 from mmpca.errors import CountsError, InterruptedSearchWarning, OverdispersionWarning, warn
 from mmpca.io import CountTable
 from mmpca.model import editing, explanation, files, intervals, online, outliers, prediction
@@ -609,7 +609,6 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         if isinstance(X, CountTable):
             return self._table_counts(X, reset=reset)
         X = in_memory(X)
-        check_not_texts(X)
         rows = as_counts(X, empty_rows="error" if reset else "allow")
         row_names = X.index if hasattr(X, "columns") and hasattr(X, "index") else None
         checked = self

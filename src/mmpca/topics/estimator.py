@@ -12,7 +12,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mmpca.backend import LocalRows, open_threads
-from mmpca.counts import Counts, as_counts, check_not_texts, in_memory
+from mmpca.counts import Counts, as_counts, in_memory
 from mmpca.monitor import Callback, Monitor, Progress
 from mmpca.parameters import N_JOBS, PRIOR, VERBOSE, check_parameters, either, integer, one_of, real
 from mmpca.topics.em import SMOOTHING, Array, fitted_shares
@@ -248,7 +248,6 @@ class LDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _counts(self, X: Any, *, reset: bool) -> Counts:
         """Return X as counts, checked against the features of the fit; when fitting, empty rows are an error."""
         X = in_memory(X)
-        check_not_texts(X)
         rows = as_counts(X, empty_rows="error" if reset else "allow")
         validate_data(self, X, reset=reset, skip_check_array=True)  # names and number of the features
         return rows
