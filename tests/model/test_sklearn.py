@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 from sklearn.utils.validation import validate_data
 
-from mmpca import MMPCA
+from mmpca import MMPCA, MMPCASearch
 from mmpca.counts import as_counts
+from mmpca.errors import InterruptedSearchWarning
 
 # Most of their data are far from a mixture of multinomial distributions, which the model warns about.
 pytestmark = pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
@@ -86,3 +88,66 @@ def checks_on_counts():
 @pytest.mark.parametrize(("estimator", "check"), list(checks_on_counts()))
 def test_passes_scikit_learns_checks_on_counts_made_from_their_data(estimator, check):
     check(estimator)
+
+
+# --- callbacks --------------------------------------------------------------------------------------------------
+
+
+class Tasks:
+    """Records the tasks of a fit, and asks it to stop when one of them ends."""
+
+    def __init__(self, last=None):
+        self.log, self.last = [], last
+
+    def setup(self, estimator, context):
+        self.log.append(("setup", context.task_name))
+
+    def on_fit_task_begin(self, estimator, context):
+        self.log.append(("begin", context.task_name))
+
+    def on_fit_task_end(self, estimator, context):
+        self.log.append(("end", context.task_name))
+        return context.task_name == self.last
+
+    def teardown(self, estimator, context):
+        self.log.append(("teardown", context.task_name))
+
+
+needs_callbacks = pytest.mark.skipif(not hasattr(MMPCA, "set_callbacks"), reason="requires scikit-learn 1.9")
+
+
+@needs_callbacks
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MMPCA(4, 3, n_init=1, random_state=0),
+        MMPCASearch([3, 4], [3], criterion="icl", n_init=1, random_state=0),
+        MMPCASearch([3, 4], [3], random_state=0),
+    ],
+)
+def test_every_task_that_callbacks_see_ends_within_the_fit(X, estimator):
+    tasks, plain = Tasks(), clone(estimator).fit(X)
+    fitted = clone(estimator).set_callbacks(tasks).fit(X)
+    np.testing.assert_array_equal(fitted.predict(X), plain.predict(X))
+    assert tasks.log[:2] == [("setup", "fit"), ("begin", "fit")]
+    assert tasks.log[-2:] == [("end", "fit"), ("teardown", "fit")]
+    stages = [(when, name) for when, name in tasks.log[2:-2] if name != "percent"]
+    assert len(stages) >= 6
+    assert [("end", name) for when, name in stages[::2]] == stages[1::2]
+    assert all(when == "begin" for when, _ in stages[::2])
+    assert tasks.log.count(("begin", "percent")) == tasks.log.count(("end", "percent")) > 0
+
+
+@needs_callbacks
+def test_a_callback_can_stop_a_fit_and_is_closed_after_an_error(X):
+    with pytest.warns(InterruptedSearchWarning):
+        MMPCA(4, 3, random_state=0).set_callbacks(Tasks("topics")).fit(X)
+    tasks = Tasks()
+
+    def fail(estimator, context):
+        raise RuntimeError("a broken callback")
+
+    tasks.on_fit_task_end = fail
+    with pytest.raises(RuntimeError, match="broken"):
+        MMPCA(4, 3, random_state=0).set_callbacks(tasks).fit(X)
+    assert tasks.log[-1] == ("teardown", "fit")

@@ -62,7 +62,7 @@ from mmpca.model.starts import (
     StartReport,
 )
 from mmpca.model.temperature import Temperature, n_sampled
-from mmpca.monitor import Callback, Monitor, logger
+from mmpca.monitor import Callback, CallbackSupportMixin, Monitor, callback_of, logger, with_callbacks
 from mmpca.topics import topic_shares
 
 Array = NDArray[np.float64]
@@ -83,7 +83,9 @@ OPTIONAL_ATTRIBUTES = (
 )  # fmt: skip
 
 
-class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class MMPCA(
+    ResultTables, CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+):
     """Cluster count data through a mixture of multinomial PCA.
 
     Rows of counts (documents x words, sites x species, cells x genes) fall into clusters. The clusters share topics,
@@ -328,6 +330,7 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
+    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -357,7 +360,8 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
             learned by LDA.
         callback : callable, optional
             Called repeatedly with a :class:`mmpca.monitor.Progress`. If it returns a true value, the fit stops as
-            with Ctrl-C: the best state found so far is kept, with a warning.
+            with Ctrl-C: the best state found so far is kept, with a warning. Without it, scikit-learn's callbacks
+            (``model.set_callbacks(ProgressBar())``, scikit-learn 1.9) are told of each stage.
         checkpoint : path, optional
             A file for the topics and, in a greedy search over more than 50,000 rows, for the labels after each epoch.
             If the file exists, the fit resumes from it and ends at a maximum of the bound, though not necessarily the
@@ -380,7 +384,8 @@ class MMPCA(ResultTables, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clu
         # A copy checks the data, so that an error leaves this model unchanged.
         checked = type(self)(**self.get_params(deep=False))
         rows = checked.checked_counts(X)
-        run: dict[str, Any] = {"attributes": vars(checked), "callback": callback, "checkpoint": checkpoint}
+        run: dict[str, Any] = {"attributes": vars(checked), "checkpoint": checkpoint}
+        run["callback"] = callback_of(self, callback)
         if labels is None and seed_topics is None:
             return self.fit_rows(LocalRows(rows), **run)
         knowledge = editing.check_knowledge(

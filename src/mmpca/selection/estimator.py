@@ -23,7 +23,7 @@ from mmpca.counts import Counts, Units
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning, SuspiciousCountsWarning, warn
 from mmpca.model import MMPCA
 from mmpca.model.dispersion import Bursts
-from mmpca.monitor import Callback, Monitor
+from mmpca.monitor import Callback, CallbackSupportMixin, Monitor, callback_of, with_callbacks
 from mmpca.parameters import N_JOBS, NONE, VERBOSE, Rule, check_parameters, either, integer, is_integer, one_of
 from mmpca.selection import criteria, held_out, mixture
 from mmpca.selection.grid import CellFit, CellOptions, Grid, GridFit, TopicFit, fresh_cell, learn, remember
@@ -61,7 +61,7 @@ RULES = {
 }
 
 
-class MMPCASearch(ClusterMixin, BaseEstimator):
+class MMPCASearch(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     """Choose the numbers of clusters and topics.
 
     By default, the number of topics is increased from one for as long as held-out features are predicted clearly
@@ -215,6 +215,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
 
     # --- fitting ------------------------------------------------------------------------------------------------
 
+    @with_callbacks
     def fit(self, X: Any, y: object = None, *, callback: Callback | None = None) -> Self:
         """Choose the numbers, and fit the model with them.
 
@@ -258,7 +259,7 @@ class MMPCASearch(ClusterMixin, BaseEstimator):
         counts = self._model(*least).checked_counts(X)
         n_clusters, n_topics = _within(n_clusters, counts.n_rows), _within(n_topics, counts.n_features)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        monitor = Monitor(callback, verbose=self.verbose)
+        monitor = Monitor(callback_of(self, callback), verbose=self.verbose)
         pilot = self._pilot(n_clusters, n_topics, counts, seed)
         rows = (Units(self.stabilize) if pilot is None else pilot.units).convert(counts)
         store = self._store(rows, seed)
