@@ -147,9 +147,12 @@ def is_running(pid):
 
 
 @pytest.mark.skipif(not Path(f"/proc/{os.getpid()}/task").exists(), reason="processes are found in /proc")
-def test_a_terminated_search_ends_its_workers(start_python, studio, tmp_path):
+@pytest.mark.parametrize("ctrl_c", [signal.default_int_handler, signal.SIG_IGN])
+def test_a_terminated_search_ends_its_workers(start_python, studio, tmp_path, ctrl_c):
     grid = ("-q", "2-12", "-k", "2-9", "--criterion", "icl", "--jobs", 2, "--store", tmp_path / "store")
+    old = signal.signal(signal.SIGINT, ctrl_c)  # ignored by background jobs of scripts, which inherit it
     search = start_python("-m", "mmpca", "select", studio / "X.mtx", *grid)
+    signal.signal(signal.SIGINT, old)
     workers, deadline = [], time.monotonic() + 120
     while len(workers) < 2 and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -8,7 +8,6 @@ import functools
 import json
 import logging
 import math
-import multiprocessing
 import os
 import re
 import signal
@@ -160,24 +159,11 @@ def with_exit_codes(command: Callable[..., None], package: str) -> Callable[...,
 
 
 def raise_on_interrupt() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt again if `mmpca.cli.main` changed that, and ignore it during shutdown.
-
-    SIGTERM then ends the process with its workers.
-    """
+    """Let Ctrl-C raise KeyboardInterrupt again if `mmpca.cli.main` changed that, and ignore it during shutdown."""
     is_main_thread = threading.current_thread() is threading.main_thread()
     if is_main_thread and signal.getsignal(signal.SIGINT) is exit_on_interrupt:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
-        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, end_with_workers)
-
-
-def end_with_workers(number: int, frame: object) -> None:
-    """Signal handler: stop the worker processes of a search, which would otherwise keep running, then this process."""
-    for worker in multiprocessing.active_children():
-        worker.terminate()
-    signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
 
 
 def _description(error: BaseException) -> str:
