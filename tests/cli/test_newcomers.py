@@ -122,6 +122,7 @@ def test_the_taxonomy_is_shown_with_the_features(sites, mmpca_command):
     assert all(line["taxonomy"] == f"k__Bacteria; g__Genus{line['feature'].removeprefix('OTU')}" for line in lines)
     shown = mmpca_command("explain", sites / "o.mmpca", sites / "otu.tsv", "--row", "S3")
     assert "g__Genus" in shown.out
+    assert "k__" not in shown.out  # only the last rank leaves room for the bars
     document = mmpca_command("explain", sites / "o.mmpca", sites / "otu.tsv", "--row", "S3", "--json")
     part = json.loads(document.out)[0]["evidence_for"][0]
     assert part["annotation"].endswith(part["name"].removeprefix("OTU"))

@@ -206,7 +206,7 @@ def _evidence_table(why: Explanation, words: Words) -> Table:
     )
     table.add_column("count", justify="right")
     table.add_column("nats", justify="right")
-    table.add_column("")
+    table.add_column("", no_wrap=True, min_width=2 * BAR_WIDTH + 1)
     listed = why.evidence_for + why.evidence_against
     is_annotated = any(part.annotation for part in listed)
     if is_annotated:
@@ -214,11 +214,17 @@ def _evidence_table(why: Explanation, words: Words) -> Table:
     largest = max((abs(part.nats) for part in listed), default=1.0)
     for part in listed:
         cells = (part.name, str(part.occurrences), f"{part.nats:+.2f}", _bar(part.nats, largest))
-        table.add_row(*cells, *([part.annotation] if is_annotated else []))
+        table.add_row(*cells, *([_last_rank(part.annotation)] if is_annotated else []))
     for name, nats in why.other_terms:
         shown = name.replace("features", words.features).replace("rows", words.rows)
         table.add_row(Text(shown, style="dim"), "", f"{nats:+.2f}", "")
     return table
+
+
+def _last_rank(taxonomy: str) -> str:
+    """Return the last rank of a taxonomy with a name: "g__Lactobacillus" for "k__Bacteria; g__Lactobacillus; s__"."""
+    ranks = [rank.strip() for rank in taxonomy.split(";")]
+    return next((rank for rank in reversed(ranks) if rank and not rank.endswith("__")), taxonomy)
 
 
 def _bar(nats: float, largest: float) -> Text:
