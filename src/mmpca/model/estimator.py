@@ -32,6 +32,7 @@ from mmpca.counts import Counts, Units, as_counts, in_memory, transposition_hint
 from mmpca.errors import CountsError, InterruptedSearchWarning, OverdispersionWarning, warn
 from mmpca.io import CountTable
 from mmpca.model import editing, explanation, files, intervals, online, outliers, prediction
+from mmpca.model.callbacks import CallbackSupportMixin, callback_of, with_callbacks
 from mmpca.model.checkpoints import Checkpoint
 from mmpca.model.dispersion import (
     LARGE_INDEX,
@@ -62,7 +63,7 @@ from mmpca.model.starts import (
     StartReport,
 )
 from mmpca.model.temperature import Temperature, n_sampled
-from mmpca.monitor import Callback, CallbackSupportMixin, Monitor, callback_of, logger, with_callbacks
+from mmpca.monitor import Callback, Monitor, logger
 from mmpca.topics import topic_shares
 
 Array = NDArray[np.float64]

@@ -22,8 +22,9 @@ from mmpca.backend import LocalRows, one_blas_thread, open_threads
 from mmpca.counts import Counts, Units
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning, SuspiciousCountsWarning, warn
 from mmpca.model import MMPCA
+from mmpca.model.callbacks import CallbackSupportMixin, callback_of, with_callbacks
 from mmpca.model.dispersion import Bursts
-from mmpca.monitor import Callback, CallbackSupportMixin, Monitor, callback_of, with_callbacks
+from mmpca.monitor import Callback, Monitor
 from mmpca.parameters import N_JOBS, NONE, VERBOSE, Rule, check_parameters, either, integer, is_integer, one_of
 from mmpca.selection import criteria, held_out, mixture
 from mmpca.selection.grid import CellFit, CellOptions, Grid, GridFit, TopicFit, fresh_cell, learn, remember
