@@ -10,10 +10,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.metrics import adjusted_rand_score
+from sklearn.preprocessing import normalize
 
 from mmpca import MMPCA, engine
-from mmpca.backend import LocalRows
+from mmpca.backend import LocalRows, open_threads
 from mmpca.counts import as_counts
 from mmpca.errors import InterruptedSearchWarning
 from mmpca.model import starts
@@ -664,6 +666,37 @@ def test_a_start_from_the_mixture_fills_every_cluster_and_is_drawn_by_its_seed()
     ]
     np.testing.assert_array_equal(*drawn)
     assert (np.bincount(drawn[0], minlength=4) > 0).all()
+
+
+@pytest.mark.parametrize("shape", [(30, 50), (50, 30)])
+def test_points_have_the_similarities_of_tfidf(shape):
+    X = np.random.default_rng(0).poisson(0.5, size=shape) + np.eye(*shape, dtype=int)
+    X[:, 0] += 1
+    points = starts.tfidf_points(as_counts(X), np.random.default_rng(0), Monitor())
+    weighted = TfidfTransformer().fit_transform(X)
+    np.testing.assert_allclose(points @ points.T, (weighted @ weighted.T).toarray(), atol=1e-12)
+
+
+def test_points_in_the_main_directions_are_those_of_a_full_decomposition_whatever_the_threads():
+    rng, kinds = np.random.default_rng(0), np.arange(400) % 120
+    X = as_counts(rng.poisson(0.05, size=(400, 480)) + 3 * np.repeat(np.eye(120, dtype=int), 4, axis=1)[kinds])
+    points = starts.tfidf_points(X, np.random.default_rng(0), Monitor())
+    left, sizes, _ = np.linalg.svd(TfidfTransformer().fit_transform(X.to_csr()).toarray(), full_matrices=False)
+    main = normalize((left * sizes)[:, :100])
+    assert points.shape == (400, 100)
+    assert np.abs(points @ points.T - main @ main.T).mean() < 0.02
+    with open_threads(2) as threads:
+        same = starts.tfidf_points(X, np.random.default_rng(0), Monitor(), threads)
+    np.testing.assert_array_equal(same, points)
+
+
+def test_main_directions_ask_the_callback_and_end_early():
+    asked = []
+    monitor = Monitor(lambda progress: asked.append(progress) or len(asked) == 3)
+    X = as_counts(np.random.default_rng(0).poisson(1.0, size=(60, 40)) + np.eye(60, 40, dtype=int) + 1)
+    points = starts.tfidf_points(X, np.random.default_rng(0), monitor)
+    assert len(asked) < 8
+    np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1.0)
 
 
 def test_chains_that_start_from_tfidf_find_clusters_that_random_ones_miss():

@@ -15,16 +15,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from mmpca import engine
 from mmpca.backend import (
+    MAX_SLICES,
     SERIAL,
     LocalRows,
     RowBackend,
     Rows,
     Threads,
+    even_slices,
     map_rows,
     one_blas_thread,
     open_threads,
@@ -51,6 +54,8 @@ AUTO_PLANS = ((2_000, (10, 3)), (20_000, (6, 2)), (np.inf, (3, 1)))
 LARGE_TABLES = 2_000_000  # clusters x topics x features, beyond which a start is expensive for any number of rows
 EXPENSIVE_DRAWS = 3  # k-means partitions of which an expensive start takes the best
 N_DIRECTIONS = 100  # main directions of tf-idf, in which k-means starts the mixture without topics
+N_SPARE = 10  # further directions while these are computed
+N_POWERS = (4, 7)  # power iterations; the second if there are more than ten times as many directions
 N_CHAINS = 3  # of the mixture without topics, of which the most probable end is kept
 
 
@@ -292,7 +297,7 @@ def mixture_labels(
         monitor.step(0)
         return monitor.is_stopped
 
-    points = tfidf_points(rows, rng) if from_tfidf else None
+    points = tfidf_points(rows, rng, monitor, threads) if from_tfidf else None
     chain_starts = list[tuple[np.random.RandomState, Labels | None]]()
     while len(chain_starts) < n_chains and not (chain_starts and is_stopped()):
         first = None if points is None else kmeans_labels(points, n_clusters, rng)
@@ -301,16 +306,35 @@ def mixture_labels(
     return max(chains, key=lambda chain: chain.history[-1]).labels.astype(np.int32)
 
 
-def tfidf_points(rows: Counts, rng: np.random.Generator) -> Array:
-    """Return the rows as unit vectors in the main directions of their tf-idf, (N, directions)."""
+def tfidf_points(rows: Counts, rng: np.random.Generator, monitor: Monitor, threads: Threads = SERIAL) -> Array:
+    """Return the rows as unit vectors in the main directions of their tf-idf, (N, directions).
+
+    The directions come from power iterations on a random basis (Halko, Martinsson and Tropp 2011), which end early
+    after a request to stop.
+    """
     from sklearn.feature_extraction.text import TfidfTransformer  # takes a while to import, and few fits need it
     from sklearn.preprocessing import normalize
-    from sklearn.utils.extmath import randomized_svd
 
     X = TfidfTransformer().fit_transform(rows.to_csr())
+    tall, wide = (X, X.T.tocsr()) if rows.n_rows >= rows.n_features else (X.T.tocsr(), X)
+    n_directions, random_state = min(N_DIRECTIONS, *X.shape), np.random.RandomState(int(rng.integers(2**31)))
+
+    def product(matrix: Any, basis: Array) -> Array:
+        monitor.step(0)
+        parts = even_slices(matrix.indptr, MAX_SLICES)
+        return np.concatenate(threads.map(lambda part: matrix[part] @ basis, parts))
+
     with one_blas_thread():  # also on workers: the number of threads would decide the last digits
-        left, sizes, _ = randomized_svd(X, min(N_DIRECTIONS, *X.shape), random_state=int(rng.integers(2**31)))
-    points: Array = normalize(left * sizes)
+        basis: Array = random_state.normal(size=(tall.shape[1], n_directions + N_SPARE))
+        for _ in range(N_POWERS[min(X.shape) > 10 * n_directions]):
+            if monitor.is_stopped:
+                break
+            basis = linalg.lu(product(tall, basis), permute_l=True)[0]
+            basis = linalg.lu(product(wide, basis), permute_l=True)[0]
+        basis = np.asarray(linalg.qr(product(tall, basis), mode="economic")[0])
+        left, sizes, right = linalg.svd(product(wide, basis), full_matrices=False)
+        directions = left if wide is X else basis @ right.T
+    points: Array = normalize((directions * sizes)[:, :n_directions])
     return points
 
 
