@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
 from mmpca.counts import as_counts
-from mmpca.topics import CountSplit, count_folds, held_out_score, known_counts, new_feature_scores, split_counts
-from mmpca.topics.thinning import SHRINKAGES, held_out_rows
+from mmpca.topics import count_folds, held_out_score, known_counts, split_counts
+from mmpca.topics.thinning import held_out_rows
 
 COUNTS = st_numpy.arrays(
     np.int64, st.tuples(st.integers(1, 8), st.integers(1, 8)), elements=st.sampled_from([0, 0, 1, 2, 30, 2**31 - 1])
@@ -96,74 +96,3 @@ def test_an_impossible_count_scores_minus_infinity_and_no_counts_score_zero(scor
     beta[:, 2] = 0
     assert held_out_score(as_counts(X, empty_rows="allow"), shares, beta) == -np.inf
     assert held_out_score(as_counts(np.zeros_like(X), empty_rows="allow"), shares, beta) == 0
-
-
-# --- features that only the held-out counts of a row show -------------------------------------------------------
-
-
-def scores_one_by_one(kept, held_out, labels, n_clusters, shrinkage):
-    """Return the scores of rows under one shrinkage, feature by feature."""
-    overall = kept.sum(axis=0) + 0.5
-    overall = overall / overall.sum()
-    scores = np.zeros(len(kept))
-    for i, q in enumerate(labels):
-        sums = kept[labels == q].sum(axis=0)
-        profile = (sums + shrinkage * overall) / (sums.sum() + shrinkage)
-        left = profile[kept[i] == 0].sum()
-        for v in np.flatnonzero((held_out[i] > 0) & (kept[i] == 0)):
-            scores[i] += np.log(profile[v] / left)
-    return scores
-
-
-def blocks_of_rows(rng, n_rows=60):
-    """Return counts of two clusters with different features, and their labels."""
-    labels = np.arange(n_rows) % 2
-    profiles = np.repeat(np.eye(2), 20, axis=1) * 0.04 + 0.005
-    return rng.multinomial(15, profiles[labels] / profiles.sum(axis=1)[0]), labels
-
-
-def test_new_features_are_scored_once_given_that_the_row_has_not_shown_them():
-    rng = np.random.default_rng(0)
-    X, labels = blocks_of_rows(rng)
-    split = split_counts(as_counts(X), rng)
-    expected = [scores_one_by_one(*map(dense, split), labels, 2, shrinkage) for shrinkage in SHRINKAGES]
-    found = new_feature_scores(split, labels, 2)
-    np.testing.assert_allclose(found, max(expected, key=np.sum), rtol=1e-9)
-
-
-def test_repeated_features_do_not_count():
-    rng = np.random.default_rng(1)
-    X, labels = blocks_of_rows(rng)
-    split = split_counts(as_counts(X), rng)
-    repeated = CountSplit(split.kept, as_counts(dense(split.held_out) + 50 * (dense(split.kept) > 0)))
-    np.testing.assert_array_equal(new_feature_scores(repeated, labels, 2), new_feature_scores(split, labels, 2))
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_true_clusters_predict_new_features_better_than_random_ones(seed):
-    rng = np.random.default_rng(seed)
-    X, labels = blocks_of_rows(rng)
-    split = split_counts(as_counts(X), rng)
-    true, other = (new_feature_scores(split, y, 2).sum() for y in (labels, rng.permutation(labels)))
-    assert true > other
-
-
-def test_scores_do_not_depend_on_the_numbers_of_clusters_or_the_order_of_rows():
-    rng = np.random.default_rng(2)
-    X, labels = blocks_of_rows(rng)
-    split = split_counts(as_counts(X), rng)
-    scores, order = new_feature_scores(split, labels, 2), rng.permutation(len(X))
-    shuffled = CountSplit(split.kept.take(order), split.held_out.take(order))
-    np.testing.assert_allclose(new_feature_scores(shuffled, 1 - labels[order], 2), scores[order], rtol=1e-12)
-
-
-def test_rows_that_show_nothing_new_score_zero():
-    rows = as_counts([[3, 1], [2, 2]])
-    assert new_feature_scores(CountSplit(rows, rows), np.array([0, 1]), 2).tolist() == [0, 0]
-
-
-def test_scores_are_log_probabilities_even_where_little_is_left_to_show():
-    kept = as_counts([[2 * 10**9, 2 * 10**9, 0]] * 3 + [[2 * 10**9, 2 * 10**9, 1]])
-    held_out = as_counts([[1, 0, 1], [1, 0, 0], [1, 1, 0], [0, 1, 0]])
-    for labels in ([0, 0, 1, 1], [0, 1, 1, 0]):
-        assert (new_feature_scores(CountSplit(kept, held_out), np.array(labels), 2) <= 0).all()

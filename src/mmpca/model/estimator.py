@@ -102,9 +102,9 @@ class MMPCA(
     topics : {"auto", "lda", "mixture", "tfidf", "random"} or array of shape (n_topics, n_features), default="auto"
         Topics used by the search (beta in the paper): learned from the rows by latent Dirichlet allocation ("lda", as
         published); from the clusters of a mixture without topics, which often suits texts better, and which starts at
-        random ("mixture") or from k-means on tf-idf ("tfidf"); the one of these three whose clusters best
-        predict held-out features ("auto", see docs/topics.md; always "lda" with "polya" and "vbem"); drawn at random;
-        or given. Rows of an array must sum to one.
+        random ("mixture") or from k-means on tf-idf ("tfidf"); the one of these three on whose clusters two halves of
+        the features agree best ("auto", see docs/topics.md; always "lda" with "polya" and "vbem"); drawn at random; or
+        given. Rows of an array must sum to one.
     topic_prior : float, array of shape (n_topics,) or "estimate", default=1.0
         Dirichlet prior of the topic proportions of clusters (alpha in the paper): the same for every topic, one value
         for each, or ``"estimate"``, which maximizes the bound over it in turn with the search. An estimate needs many

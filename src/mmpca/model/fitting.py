@@ -1,8 +1,8 @@
 """One fit: topics, starts, and the search for the labels that maximize the bound, in the units of the dispersion.
 
 `find_clusters` is the whole of it. Two things may be chosen by comparing candidates on a sample of the rows: where the
-topics come from (`compare_sources`, by held-out features) and, for overdispersed counts, the units of the fit
-(`compare_units`, by the agreement between two halves of the features).
+topics come from (`compare_sources`) and, for overdispersed counts, the units of the fit (`compare_units`), both by the
+agreement between two halves of the features.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from mmpca import engine
 from mmpca.backend import SERIAL, LocalRows, RowBackend, column_totals, group_sums
@@ -45,7 +46,7 @@ from mmpca.model.starts import (
     search_from_starts,
 )
 from mmpca.monitor import History, Monitor
-from mmpca.topics import CountSplit, LDAFit, fit_lda, new_feature_scores, split_counts
+from mmpca.topics import LDAFit, fit_lda
 from mmpca.topics.lda import TOL
 
 Array = NDArray[np.float64]
@@ -183,12 +184,12 @@ def _plan(fit: Fit, rows: RowBackend) -> tuple[list[Start], engine.SearchOptions
 
 def learn_topics(fit: Fit, rows: RowBackend, saved: Saved = None) -> Topics:
     """Return the topics that the search uses: those of an earlier fit, or new ones, which a checkpoint saves."""
-    source, lda = fit.topics if isinstance(fit.topics, str) else fit.topics_source, None
+    source = fit.topics if isinstance(fit.topics, str) else fit.topics_source
     if saved is not None and saved.beta is not None:
         return Topics(saved.beta, saved.source or source)
     if source == "auto" and fit.topic_seeds is None:
         can_compare = fit.dispersion != "polya" and fit.algorithm != "vbem" and min(fit.n_clusters, fit.n_topics) > 1
-        source, lda = compare_sources(fit, rows) if can_compare else ("lda", None)
+        source = compare_sources(fit, rows) if can_compare else "lda"
     rng, every = np.random.default_rng(fit.topics_seed), np.arange(rows.n_rows)
     if not isinstance(fit.topics, str):
         topics = Topics(check_topics(fit.topics, fit.n_topics, rows.map_reduce(column_totals, every)), source)
@@ -197,7 +198,7 @@ def learn_topics(fit: Fit, rows: RowBackend, saved: Saved = None) -> Topics:
         beta = editing.seeded_topics(rows.take(some), totals, fit.n_topics, fit.topic_seeds, rng, fit.monitor)
         topics = Topics(beta, "lda")
     elif source == "lda":
-        lda = fit.lda(rows) if lda is None else lda
+        lda = fit.lda(rows)
         topics = Topics(lda.beta, source, row_prior=lda.row_prior)
     elif source in ("mixture", "tfidf"):
         fit.monitor.begin("topics", "topics: clustering without topics")
@@ -353,67 +354,51 @@ def measure_concentration(found: Found, sums: Array, smoothing: float) -> float:
 # --- comparisons of candidates, on a sample of the rows -----------------------------------------------------------
 
 
-def compare_sources(fit: Fit, rows: RowBackend) -> tuple[str, LDAFit | None]:
-    """Return the best source of topics, and the fit of LDA if it was needed to compare them.
+def compare_sources(fit: Fit, rows: RowBackend) -> str:
+    """Return the source of topics whose clusters are best found again from other features.
 
-    The sources are compared by how well their clusters predict held-out features, in a fixed order; each must lead the
-    best one before it by more than the standard error of the difference.
+    The clusters of each source are found twice, from random halves of the features. In a fixed order, a source replaces
+    the best one before it if its clusters share more information, by more than the standard error over splits.
     """
     rng = np.random.default_rng([*fit.topics_seed.generate_state(2), 1])
     n_compared = max(COMPARED_ROWS, ROWS_PER_CLUSTER * fit.n_clusters)
-    beta, lda, split = None, None, None
-    if rows.n_rows <= n_compared:
-        lda = fit.lda(rows)
-        if lda.choice is not None:  # it fitted topics to most counts of all rows, and held out the others
-            split, beta = lda.choice.split, np.ascontiguousarray(lda.choice.mixture.beta_rows.T)
     fit.monitor.begin("topics", "topics: comparing sources")
-    if split is None:
-        split = split_counts(rows.take(np.sort(rng.permutation(rows.n_rows)[:n_compared])), rng)
-    filled = np.flatnonzero(np.diff(split.kept.indptr))
-    split = CountSplit(split.kept.take(filled), split.held_out.take(filled))
-    if len(filled) <= max(fit.n_clusters, fit.n_topics):
-        return "lda", lda
-    cheap = {"n_init": 1, "n_topic_starts": COMPARED_STARTS, "topics_tol": COMPARED_TOL}
-    # For the same reason, large tables go without merges and splits.
+    some = rows.take(np.sort(rng.permutation(rows.n_rows)[:n_compared]))
+    cheap: dict[str, Any] = {"n_init": 1, "n_topic_starts": COMPARED_STARTS, "topics_tol": COMPARED_TOL}
+    # Labels that are only compared need no merges and splits of large tables.
     is_large = fit.n_clusters * fit.n_topics * rows.n_features > LARGE_TABLES
-    limits = {"max_epochs": min(fit.max_epochs, COMPARED_EPOCHS), "merge_split": not is_large}
-    sample = fit.on_sample(**cheap, **limits, monitor=fit.monitor.silent())
-    kept = LocalRows(split.kept, rows.threads)
-    beta = sample.lda(kept).beta if beta is None else beta / beta.sum(axis=1, keepdims=True)
-    labels = {"lda": search_labels(sample, kept, Topics(beta, "lda"), *_plan(sample, kept))[0].labels}
-    for source in ("mixture", "tfidf"):  # a search hardly changes their labels
-        if sample.monitor.is_stopped:
-            fit.monitor.stop()
-            return "lda", lda
-        own = partial(mixture_labels, from_tfidf=source == "tfidf", threads=rows.threads)
-        labels[source] = own(split.kept, fit.n_clusters, rng, sample.monitor)
-    scores = {source: new_feature_scores(split, found, fit.n_clusters) for source, found in labels.items()}
+    limits: dict[str, Any] = {"max_epochs": min(fit.max_epochs, COMPARED_EPOCHS), "merge_split": not is_large}
+    units: dict[str, Any] = {"dispersion": "multinomial", "stabilize": None}  # the rows already are in those of the fit
+    sample = fit.on_sample(**cheap, **limits, **units, monitor=fit.monitor.silent())
+
+    def labels_of(half: Counts, source: str) -> Labels:
+        nonlocal sample
+        if source != "lda":
+            own_labels = partial(mixture_labels, from_tfidf=source == "tfidf", n_chains=1)
+            return own_labels(half, fit.n_clusters, rng, sample.monitor)
+        own = sample._replace(n_topics=min(fit.n_topics, half.n_features))
+        found = find_clusters(own, LocalRows(half, rows.threads))
+        sample = sample._replace(row_prior=found.topics.row_prior)  # the first half shows the prior to use
+        return found.best.labels
+
+    left, scores = list(LEARNED), dict[str, list[Agreement]]()
+    for _ in range(LEAST_SPLITS):
+        agreements = agreements_of_halves(some, fit.n_clusters, rng, labels_of, left)
+        if agreements is None or sample.monitor.is_stopped:
+            break
+        for source, agreement in zip(left, agreements, strict=True):
+            scores.setdefault(source, []).append(agreement)
+        left = [source for source in left if not is_hopeless(scores["lda"][-1], scores[source][-1])]
+        if left == ["lda"]:
+            return "lda"
+    if sample.monitor.is_stopped:
+        fit.monitor.stop()
+        return "lda"
     best = "lda"
-    for source in ("mixture", "tfidf"):
-        lead = scores[source] - scores[best]  # of each row
-        is_better = lead.sum() > np.sqrt(len(lead)) * lead.std()
-        if is_better and (best, source) == ("mixture", "tfidf"):
-            # Starts from tf-idf may divide a large cluster in ways that predict well but that other features do not
-            # confirm.
-            is_better = _is_as_reproducible(sample, split.kept, rng)
-        best = source if is_better else best
-    return best, lda
-
-
-def _is_as_reproducible(fit: Fit, rows: Counts, rng: np.random.Generator) -> bool:
-    """Return True unless clusters from tf-idf agree clearly less between halves of the features than others."""
-
-    def labels_of(half: Counts, from_tfidf: bool) -> Labels:
-        return mixture_labels(half, fit.n_clusters, rng, fit.monitor, from_tfidf=from_tfidf, n_chains=1)
-
-    scores = list[list[float]]()
-    while len(scores) < LEAST_SPLITS and not fit.monitor.is_stopped:
-        agreements = agreements_of_halves(rows, fit.n_clusters, rng, labels_of, (False, True))
-        if agreements is None:
-            return True
-        scores.append(agreements)
-    lags = [random - tfidf for random, tfidf in scores]
-    return len(lags) < 2 or bool(np.mean(lags) <= 2.0 * np.std(lags, ddof=1) / np.sqrt(len(lags)))
+    for source in left[1:]:
+        if is_better_confirmed(scores[best], scores[source]):
+            best = source
+    return best
 
 
 def choose_units(fit: Fit, found: Found, backend: RowBackend) -> Found:
@@ -448,11 +433,19 @@ def compare_units(fit: Fit, backend: RowBackend) -> tuple[str, str | None]:
         if agreements is None:
             break
         scores = np.vstack([scores, np.full(len(UNITS), -np.inf)])
-        scores[-1, left] = agreements
+        scores[-1, left] = [one.ari for one in agreements]
         left = left[contenders(scores[:, left])]
     if not len(scores):  # too few features or rows to compare anything
         return "multinomial", None
     return UNITS[int(scores.sum(axis=0).argmax())]
+
+
+class Agreement(NamedTuple):
+    """How well two partitions of the same rows agree."""
+
+    information: float  # that they share, in nats per row beyond what is expected by chance
+    error: float  # of the information, over rows
+    ari: float
 
 
 def agreements_of_halves(
@@ -461,14 +454,48 @@ def agreements_of_halves(
     rng: np.random.Generator,
     labels_of: Callable[[Counts, Any], Labels],
     candidates: Sequence[Any],
-) -> list[float] | None:
-    """Return how well the clusters of each candidate agree between two random halves of the features (ARI).
+) -> list[Agreement] | None:
+    """Return how well the clusters of each candidate agree between two random halves of the features.
 
     None if there are too few rows or features. ``labels_of(half, candidate)`` clusters the rows of a half.
     """
-    from sklearn.metrics import adjusted_rand_score  # not needed otherwise
-
     halves = feature_halves(rows, rng)
     if halves is None or halves[0].n_rows <= n_clusters:
         return None
-    return [float(adjusted_rand_score(*(labels_of(half, candidate) for half in halves))) for candidate in candidates]
+    return [agreement(*(labels_of(half, candidate) for half in halves)) for candidate in candidates]
+
+
+def agreement(first: Labels, second: Labels) -> Agreement:
+    """Return how well two partitions agree.
+
+    Unlike the adjusted Rand index, information distinguishes many clusters that are found again from a few large ones.
+    """
+    from sklearn.metrics import adjusted_rand_score  # not needed otherwise
+    from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
+
+    table = contingency_matrix(first, second, sparse=True)
+    by_row = sparse.coo_array(table)
+    n_rows, sizes = len(first), (np.asarray(table.sum(axis=1)).ravel(), np.asarray(table.sum(axis=0)).ravel())
+    terms = np.log(by_row.data * n_rows / (sizes[0][by_row.coords[0]] * sizes[1][by_row.coords[1]]))
+    mean = float(terms @ by_row.data / n_rows)
+    variance = float((terms - mean) ** 2 @ by_row.data / n_rows)
+    chance = float(expected_mutual_information(table, n_rows))
+    return Agreement(mean - chance, np.sqrt(variance / n_rows), float(adjusted_rand_score(first, second)))
+
+
+def is_hopeless(best: Agreement, other: Agreement) -> bool:
+    """Return True if one comparison is enough to see that clusters share less information than others."""
+    return best.information - other.information > 2.0 * np.hypot(best.error, other.error)
+
+
+def is_better_confirmed(best: Sequence[Agreement], others: Sequence[Agreement]) -> bool:
+    """Return True if clusters share more information over the splits than the best ones before, and agree as well.
+
+    A source may divide a large cluster in ways that other features confirm a little, and agree much less on the whole.
+    """
+    if len(others) < LEAST_SPLITS:
+        return False
+    leads = np.array([other.information - one.information for one, other in zip(best, others, strict=True)])
+    lags = np.array([one.ari - other.ari for one, other in zip(best, others, strict=True)])
+    errors = [values.std(ddof=1) / np.sqrt(len(values)) for values in (leads, lags)]
+    return bool(leads.mean() > errors[0] and lags.mean() <= 2.0 * errors[1])

@@ -8,7 +8,6 @@ from mmpca.topics.thinning import (
     count_folds,
     held_out_score,
     known_counts,
-    new_feature_scores,
     split_counts,
     unseen_terms,
 )
@@ -24,7 +23,6 @@ __all__ = [
     "fit_lda",
     "held_out_score",
     "known_counts",
-    "new_feature_scores",
     "predicted_rows",
     "split_counts",
     "topic_shares",

@@ -31,7 +31,7 @@ from mmpca.monitor import Monitor
 from mmpca.topics import kernels
 from mmpca.topics.em import SMOOTHING, Array, EMFit, Mixture, Problem, fitted_shares, random_mixture, run_em, topics_of
 from mmpca.topics.spectral import grouped_counts
-from mmpca.topics.thinning import CountSplit, count_folds, held_out_rows, held_out_score, split_counts
+from mmpca.topics.thinning import count_folds, held_out_rows, held_out_score, split_counts
 
 ROW_PRIORS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 SMOOTHINGS = (SMOOTHING, 3 * SMOOTHING, 10 * SMOOTHING, 30 * SMOOTHING, 100 * SMOOTHING)
@@ -74,7 +74,6 @@ class LDAFit(NamedTuple):
     scores: dict[float, float]  # the same for each row prior that was tried, from the first start
     n_passes: int  # over all runs
     converged: bool  # whether the last run converged
-    choice: PriorChoice | None = None  # the choice of the row prior, if it was made on all rows
 
 
 class _Options(NamedTuple):
@@ -169,7 +168,7 @@ def fit_lda(
     if len(some) == backend.n_rows:
         monitor.begin("topics", "topics: fitting")
         small: LDAFit = backend.apply(_continue, some, fit, choice.mixture.theta, options, max_passes, *run)
-        return small._replace(choice=choice)
+        return small
     sample = sample_rows(n_entries, budget.final_work // n_topics, rng)
     fit = _fit_sample(backend, sample, n_entries, fit, options, max_passes, run)
     if len(sample) == backend.n_rows:
@@ -366,7 +365,6 @@ class PriorChoice(NamedTuple):
     objective: float  # of EM, on the counts that were kept
     n_passes: int  # of all runs
     scores: dict[float, float]
-    split: CountSplit  # the counts that were kept, and those that were predicted
 
 
 def choose_row_prior(
@@ -442,7 +440,7 @@ def choose_row_prior(
         under = problem._replace(row_prior=row_prior)
         fit = run_em(under, start, max_passes=max_passes, tol=tol, threads=threads, monitor=monitor)
         score = held_out_score(split.held_out, fit.mixture.theta, fit.mixture.beta_rows.T)
-        return PriorChoice(row_prior, score, fit.mixture, fit.objective, fit.n_passes, {}, split)
+        return PriorChoice(row_prior, score, fit.mixture, fit.objective, fit.n_passes, {})
 
     mean_length = rows.data.sum() / rows.n_rows
     middle = min(len(grid) // 2, int(np.searchsorted(grid, mean_length / n_topics)))

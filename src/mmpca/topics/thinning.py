@@ -14,8 +14,6 @@ Array = NDArray[np.float64]
 
 KEPT_SHARE = 0.8
 CHUNK = 2**22  # numbers in a temporary array
-# Counts by which the profile of a cluster is shrunk toward that of all rows, to score held-out features.
-SHRINKAGES = (10.0, 100.0, 1e3, 1e4, 1e5, 1e6)
 
 
 class CountSplit(NamedTuple):
@@ -189,64 +187,3 @@ def held_out_rows(held_out: Counts, shares: Array, beta: Array, *, chunk: int = 
             log_profile = np.log(np.einsum("ek,ek->e", shares[rows], beta_rows[held_out.indices[part]]))
         total += np.bincount(rows, held_out.data[part] * log_profile, minlength=held_out.n_rows)
     return total
-
-
-def new_feature_scores(split: CountSplit, labels: NDArray[np.int32], n_clusters: int) -> Array:
-    r"""Return how well clusters predict the features that rows show only in their held-out counts, (N,).
-
-    Labels found from the kept counts with any topics are judged by the same profiles: those of the kept counts of each
-    cluster, shrunk toward that of all rows. A held-out feature v counts once, and only if it is not among the features
-    F_i that the kept part of row i has shown, given which its probability is
-
-    .. math:: p_{qv} / (1 - \sum_{u \in F_i} p_{qu}).
-
-    Held-out counts of features in F_i say little about clusters: rows repeat their own features, so clusters of rows
-    with the same few bursts would seem to predict well.
-
-    Parameters
-    ----------
-    split : CountSplit
-        Every row has kept counts.
-    labels : array of int, shape (N,)
-        Clusters found from the kept counts.
-    n_clusters : int
-
-    Returns
-    -------
-    scores : array of shape (N,)
-        Log-probabilities, under the shrinkage that makes their sum largest; zero for rows without such features.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mmpca.counts import as_counts
-    >>> from mmpca.topics.thinning import CountSplit, new_feature_scores
-    >>> kept = [[9, 0, 0, 0], [8, 7, 0, 0], [0, 0, 9, 0], [0, 0, 8, 7]]
-    >>> held_out = [[0, 2, 0, 0], [1, 0, 0, 0], [0, 0, 0, 2], [0, 0, 1, 0]]
-    >>> split = CountSplit(as_counts(kept), as_counts(held_out))
-    >>> good, bad = (new_feature_scores(split, np.array(y), 2).sum() for y in ([0, 0, 1, 1], [0, 1, 0, 1]))
-    >>> bool(good > bad)
-    True
-    """
-    kept, held_out = split
-    row_of = [np.repeat(np.arange(part.n_rows), np.diff(part.indptr)) for part in split]
-    place = [rows * kept.n_features + part.indices.astype(np.int64) for rows, part in zip(row_of, split, strict=True)]
-    is_new = ~np.isin(place[1], place[0])
-    rows, features = row_of[1][is_new], held_out.indices[is_new]
-    sums = kept.group_sums(labels, n_clusters)  # (Q, V)
-    totals, overall = sums.sum(axis=1), sums.sum(axis=0) + 0.5  # features that were never kept are possible
-    overall /= overall.sum()
-    best = np.full(kept.n_rows, -np.inf)
-    for shrinkage in SHRINKAGES:
-
-        def probability(q: NDArray[np.int32], v: NDArray[np.int32], extra: float = shrinkage) -> Array:
-            shares: Array = (sums[q, v] + extra * overall[v]) / (totals[q] + extra)
-            return shares
-
-        shown = np.bincount(row_of[0], probability(labels[row_of[0]], kept.indices), kept.n_rows)  # (N,)
-        left = np.maximum(1.0 - shown, np.finfo(float).tiny)
-        given_new = np.minimum(probability(labels[rows], features) / left[rows], 1.0)  # rounding
-        scores = np.bincount(rows, np.log(given_new), kept.n_rows)
-        if scores.sum() > best.sum():
-            best = scores
-    return best

@@ -1,0 +1,62 @@
+"""Comparisons of candidates on two halves of the features."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import adjusted_rand_score, mutual_info_score
+from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
+
+from mmpca import MMPCA
+from mmpca.model.fitting import Agreement, agreement, is_better_confirmed, is_hopeless
+from mmpca.simulate import paper_design
+
+PARTITIONS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=60)
+
+
+@given(PARTITIONS)
+def test_agreement_is_that_of_scikit_learn_whatever_the_numbers_of_the_clusters(pairs):
+    first, second = np.array(pairs, dtype=np.int32).T
+    found, renumbered = agreement(first, second), agreement(4 - first, second)
+    chance = expected_mutual_information(contingency_matrix(first, second, sparse=True), len(first))
+    assert found.information == pytest.approx(mutual_info_score(first, second) - chance, abs=1e-9)
+    assert found.ari == pytest.approx(adjusted_rand_score(first, second))
+    np.testing.assert_allclose(renumbered, found, atol=1e-9)
+
+
+def test_a_single_cluster_shares_no_information_although_it_is_always_found_again():
+    one = np.zeros(30, dtype=np.int32)
+    assert agreement(one, one) == Agreement(0.0, 0.0, 1.0)
+
+
+def test_many_clusters_found_mostly_again_share_more_than_two_found_always():
+    rng = np.random.default_rng(0)
+    six = np.arange(600) % 6
+    two, noisy = six // 3, np.where(rng.random(600) < 0.2, rng.integers(6, size=600), six)
+    assert agreement(six, noisy).ari < agreement(two, two).ari
+    assert agreement(six, noisy).information > agreement(two, two).information
+
+
+def test_unrelated_partitions_share_nothing_up_to_their_error():
+    rng = np.random.default_rng(1)
+    found = [agreement(*rng.integers(8, size=(2, 400))) for _ in range(200)]
+    assert abs(np.mean([one.information for one in found])) < 0.01
+
+
+def test_a_source_needs_a_lead_beyond_its_error_in_all_splits_and_must_agree_as_well():
+    def splits(*values, ari=0.5):
+        return [Agreement(value, 0.05, ari) for value in values]
+
+    best = splits(1.0, 1.0, 1.0)
+    assert is_better_confirmed(best, splits(1.2, 1.1, 1.15))
+    assert not is_better_confirmed(best, splits(1.2, 0.9, 0.95))
+    assert not is_better_confirmed(best, splits(1.2, 1.1))
+    assert not is_better_confirmed(best, splits(1.2, 1.1, 1.15, ari=0.3))
+    assert is_hopeless(best[0], splits(0.8)[0])
+    assert not is_hopeless(best[0], splits(0.9)[0])
+
+
+@pytest.mark.parametrize(("balance", "noise", "seed"), [(1.0, 0.4, 1001), (1.0, 0.3, 1), (0.7, 0.4, 4), (0.7, 0.5, 2)])
+def test_data_of_the_model_take_their_topics_from_lda_however_noisy_or_unbalanced(balance, noise, seed):
+    X = paper_design(400, balance=balance, noise=noise, random_state=seed).X
+    assert MMPCA(6, 4, n_init=1, random_state=seed).fit(X).topics_source_ == "lda"
