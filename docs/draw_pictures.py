@@ -1,4 +1,4 @@
-"""Draw the picture of the README, some of the API reference, and that of clusters over time, each from a fit."""
+"""Draw the picture of the README, and figures of real data for the guide and the API reference."""
 
 import io
 from importlib.util import find_spec
@@ -38,6 +38,8 @@ def main() -> None:
     _save(plots.distinctive_features(model, n_features=6), IMAGES / "distinctive_features.png")
     _save(plots.topic_features(model, 0).figure, IMAGES / "topic_features.png")
     _save(plots.ordination(counts, model.labels_).figure, IMAGES / "ordination.png")
+    for name, figure in _figures(model, counts, sites).items():
+        _save(figure, IMAGES / "report" / f"{name}.png")
     _save(_over_time(), IMAGES / "clusters_over.png")
 
 
@@ -67,6 +69,22 @@ def _what_it_does(model: MMPCA, counts: pd.DataFrame, sites: np.ndarray) -> plt.
         frameon=False,
     )
     return figure
+
+
+def _figures(model: MMPCA, counts: pd.DataFrame, sites: np.ndarray) -> dict[str, plt.Figure]:
+    """Draw the figures of docs/report.md that compare clusters."""
+    model.rename(row="sample", feature="taxon")
+    clusters, names, path = model.labels_, model.cluster_names_, model.merge_path()
+    sure = model.leave_one_out_proba(counts)
+    return {
+        "row_map": plots.row_map(model, counts, clusters=clusters, names=names).figure,
+        "theta_heatmap": plots.theta_heatmap(model),
+        "marker_dotplot": plots.marker_dotplot(model, counts, clusters=clusters).figure,
+        "relevance_bars": plots.relevance_bars(model, 0, weight=0.3).figure,
+        "label_composition": plots.label_composition(sites, clusters, names=names, row_word="sample").figure,
+        "certainty_strips": plots.certainty_strips(sure, clusters, names=names, row_word="sample").figure,
+        "clustree": plots.clustree([path.groups(n)[clusters] for n in range(1, 5)]).figure,
+    }
 
 
 def _read_cows() -> tuple[pd.DataFrame, np.ndarray]:

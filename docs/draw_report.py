@@ -100,8 +100,6 @@ def draw_figures(search: MMPCASearch, model: MMPCA, X: Any, labels: Any) -> None
     keep_figure("dendrogram", plots.dendrogram(model.merge_path()).figure)
     keep_figure("bound_history", plots.bound_history(model).figure)
     keep_figure("topic_space", plots.topic_space(model, X, clusters=model.labels_).figure)
-    row_map = plots.row_map(model, X, clusters=model.labels_, names=model.cluster_names_)
-    keep_figure("row_map", row_map.figure)
     keep_figure("confusion", plots.confusion([f"class {label}" for label in labels], model.labels_).figure)
     keep_figure("stability", plots.stability(stability(model, X, n_refits=5, random_state=0)).figure)
 
@@ -117,7 +115,7 @@ def simulation(camera: Camera, folder: Path) -> None:
     page = write_report(model, folder / "report.html", X=X, labels=labels, search=search, title="The paper's design")
     camera.take("report", page.as_uri(), (1280, 1000))
     camera.take("report-dark", page.as_uri(), (1280, 1000), is_dark=True, script=_CHOOSE)
-    camera.take("report-map", page.as_uri(), (1280, 900), script=_GO.replace("ID", "map"))
+    camera.take("report-map", page.as_uri(), (1280, 900), script=_PICK + _GO.replace("ID", "map"))
     camera.take("report-phone", page.as_uri(), (400, 1150))
     three = MMPCA(5, 3, n_init=2, random_state=0).fit(X)
     keep_figure("topic_space_simplex", plots.topic_space(three, X, clusters=three.labels_).figure)
@@ -133,16 +131,6 @@ def texts(camera: Camera, folder: Path) -> None:
     model.feature_names_in_ = np.array(counter.get_feature_names_out(), dtype=object)
     given = {"labels": found.subjects, "texts": found.texts, "row_names": found.names, "title": "Passages of articles"}
     page = write_report(model, folder / "texts.html", X=X, **given)
-    named = _named(X, model)
-    keep_figure("theta_heatmap", plots.theta_heatmap(model))
-    keep_figure("marker_dotplot", plots.marker_dotplot(model, named, clusters=model.labels_).figure)
-    keep_figure("relevance_bars", plots.relevance_bars(model, 0).figure)
-    composition = plots.label_composition(found.subjects, model.labels_, names=model.cluster_names_)
-    keep_figure("label_composition", composition.figure)
-    strips = plots.certainty_strips(model.predict_proba(named), model.labels_, names=model.cluster_names_)
-    keep_figure("certainty_strips", strips.figure)
-    path = model.merge_path()
-    keep_figure("clustree", plots.clustree([path.groups(n)[model.labels_] for n in range(1, 5)]).figure)
     camera.take("report-rows", page.as_uri(), (1280, 1000), script=_OPEN + _GO.replace("ID", "rows"))
     camera.take("report-recipes", page.as_uri(), (1280, 900), script=_GO.replace("ID", "recipes"))
     with Explorer(model, X=X, save=lambda edited: None, **given) as explorer:
@@ -177,6 +165,10 @@ _FIND = "const box = document.getElementById('find'); box.value = 'WORDS'; box.d
 _OPEN = (
     _FIND.replace("WORDS", "birth, passage 2")
     + "setTimeout(() => document.querySelector('#found summary').click(), 50);"
+)
+_PICK = "".join(
+    f"document.getElementById('canvas').dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}'}}));"
+    for key in ("ArrowRight", "ArrowRight", "Enter")
 )
 _SEARCH = _FIND.replace("WORDS", "the baby")
 _GO = "document.documentElement.style.scrollPaddingTop = '1rem'; document.getElementById('ID').scrollIntoView();"

@@ -143,7 +143,8 @@ def news_path(tmp_path_factory):
     model = MMPCA(5, 4, topics=topics, start=data.labels, max_epochs=1, temperature=1, random_state=0).fit(data.X)
     model.feature_names_in_ = np.array(words, dtype=object)
     texts = [" ".join(np.repeat(words[row.indices], row.data)) for row in (data.X[[i]] for i in range(2000))]
-    given = {"labels": [f"class {label}" for label in data.labels], "row_word": "article", "feature_word": "word"}
+    labels = [f"news that readers call class {label}" for label in data.labels]
+    given = {"labels": labels, "row_word": "article", "feature_word": "word"}
     return write_report(model, tmp_path_factory.mktemp("news") / "news.html", X=data.X, texts=texts, **given)
 
 

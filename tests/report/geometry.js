@@ -20,6 +20,8 @@ function checkText(node, rects) {
     box[0] = Math.min(box[0], rect.left); box[1] = Math.max(box[1], rect.right);
     box[2] = Math.min(box[2], rect.top); box[3] = Math.max(box[3], rect.bottom);
   }
+  // A line of a few letters per line: something else took the room of the text.
+  if (rects.length > 5 && node.textContent.trim().length / rects.length < 3) { say("text is squeezed", node); return; }
   let isFirstBlock = true;
   for (let around = node.parentElement; around && around !== root; around = around.parentElement) {
     const style = getComputedStyle(around);

@@ -289,6 +289,7 @@ def test_large_pages_can_be_used_in_every_way(window, request, name, width, is_d
         (".summary { height: 1.2em; overflow: hidden }", "text is cut off"),
         ("h1 { width: 2rem; overflow-wrap: normal; word-break: keep-all }", "text spills out of its box"),
         (".card .facts { line-height: .2 }", "texts overlap"),
+        (".rows summary { width: 3rem; flex-wrap: nowrap } .rows .name { flex: 1 1 0 }", "text is squeezed"),
     ],
 )
 def test_a_broken_layout_would_be_noticed(page, style, error):

@@ -97,17 +97,29 @@ def compare_numbers(noun: str, lines: Mapping[str, tuple[ArrayLike, ArrayLike, A
             for i in order
         ]
         drawn.append((name, [tuple(point) for point in points.tolist()], tips))
-    few = numbers[:: max(1, len(numbers) // 16)]
+    few = _apart([(float(at_x(n)), str(int(n))) for n in numbers], 22)
+    ticks = [(float(at_y(tick)), f"\N{MINUS SIGN}{tick:,}" if tick else "best") for tick in TICKS if tick <= deepest]
     return NumberCurves(
         noun,
         drawn,
-        x_ticks=[(float(at_x(n)), str(int(n))) for n in few],
-        y_ticks=[
-            (float(at_y(tick)), f"\N{MINUS SIGN}{tick:,}" if tick else "best")
-            for tick in TICKS
-            if tick <= max(deepest, 0)
-        ],
+        x_ticks=few,
+        y_ticks=_apart(ticks, 15),
     )
+
+
+def _apart(ticks: list[tuple[float, str]], distance: float) -> list[tuple[float, str]]:
+    """Leave out ticks that are closer to the previous one than their texts need.
+
+    Examples
+    --------
+    >>> _apart([(0.0, "1"), (5.0, "2"), (20.0, "3")], 15)
+    [(0.0, '1'), (20.0, '3')]
+    """
+    kept: list[tuple[float, str]] = []
+    for tick in ticks:
+        if not kept or tick[0] - kept[-1][0] >= distance:
+            kept.append(tick)
+    return kept
 
 
 class Splits(NamedTuple):

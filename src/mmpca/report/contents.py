@@ -103,6 +103,9 @@ def report_contents(
     choice = describe_choice(history if search is None else search, model)
     if choice is not None:
         choice = choice._replace(reason=in_reader_words(choice.reason, context.words))
+        if choice.splits is not None:
+            sentences = [in_reader_words(sentence, context.words) for sentence in choice.splits.sentences]
+            choice = choice._replace(splits=choice.splits._replace(sentences=sentences))
     labels, tree = label_table(context), merge_tree(model)
     n_labels = 0 if context.labels is None else len(set(context.labels))
     colors = {"cluster": palette(len(model.weights_)), "label": palette(n_labels, LABEL_COLORS)}
@@ -428,7 +431,7 @@ def summary_sentences(
         f"{topics}."
     ]
     if margins is not None:
-        sentences += _unstable(context)
+        sentences += _unstable(context, is_resampled=choice is not None and choice.is_resampled)
     if choice is not None:
         sentences.append(
             f"A search over several numbers of clusters and topics favored {_first_sentence(choice.reason)}"
@@ -472,11 +475,13 @@ def _agreement(context: Context, labels: LabelTable) -> str:
     )
 
 
-def _unstable(context: Context) -> list[str]:
-    """Return a sentence about what refits say, if the model keeps them."""
+def _unstable(context: Context, *, is_resampled: bool) -> list[str]:
+    """Return a sentence about what refits say, or that there were none."""
     found = getattr(context.model, "cluster_stability_", None)
-    if found is None or not context.is_fitted_data:
+    if not context.is_fitted_data or (found is None and is_resampled):  # the reason for the choice says it
         return []
+    if found is None:
+        return [f"Whether fits to random subsets of the {context.words.rows} find these clusters again is not known."]
     verdicts = [judge_stability(float(value)) for value in found]
     if all(verdict == "stable" for verdict in verdicts):
         return [f"Fits to random subsets of the {context.words.rows} find all clusters again."]
@@ -579,6 +584,7 @@ class GridSummary(NamedTuple):
     edges: list[str]  # warnings about numbers at the edge of those that were tried
     charts: list[NumberCurves]
     splits: Splits | None
+    is_resampled: bool  # whether clusters were looked for again in subsets of the rows
 
 
 def describe_counts(context: Context) -> dict[str, Any] | None:
@@ -648,6 +654,7 @@ def describe_choice(search: MMPCASearch | Mapping[str, Any] | None, model: MMPCA
         ],
         charts=_choice_charts(table, by_topics, n_clusters, n_topics, behind),
         splits=draw_splits(record["splits"], chosen[0]) if is_record else None,
+        is_resampled=bool(np.nanmax(np.asarray(table.get("n_resamples", [0]), dtype=float), initial=0) > 0),
     )
 
 
