@@ -110,13 +110,13 @@ def convert(
 
       mmpca convert otu_table.biom otus.mtx.gz
 
-      mmpca convert reports/ words.npz --stop-words english --min-rows 2
+      mmpca convert reports/ words.npz --stop-words english
 
       mmpca convert cells.h5ad cells.npz --no-compress
     """
     from mmpca.io import write_counts
 
-    data = read_data(input, read, text)
+    data = read_data(input, read, text._replace(min_rows=text.min_rows or 1))  # all words
     console.notes(data.table.notes)
     write_counts(output, data.table, compress=compress)
     n_rows, n_features = data.X.shape

@@ -31,6 +31,7 @@ TABLE_ENDINGS = (".csv", ".tsv", ".xlsx", ".parquet", ".json", *TEXT_ENDINGS)
 LABEL_COLUMN = "--label-column"
 LABEL_COLUMNS = ("label", "labels", "class", "cluster")
 ROWS_READ, LEAST_WORDS = 100, 3  # to recognize a column of texts: records read, and their mean number of words
+LEAST_TEXTS = 2  # a word of a single text cannot connect two texts
 MANY_LABELS = 30  # this many different numbers look like a measurement, not like classes
 ROW_COLUMN = "row"  # in the tables that fit, predict and simulate write
 
@@ -106,8 +107,8 @@ def read_data(path: Path, read: ReadOptions, text: TextOptions) -> InputData:
     if is_text(path, read):
         return _count_words(path, read, text)
     if path.exists():
-        check_no_text_options(path, text._replace(min_rows=1))
-    return InputData(_drop_rare_features(path, _read_table(path, read), text.min_rows))
+        check_no_text_options(path, text._replace(min_rows=None))
+    return InputData(_drop_rare_features(path, _read_table(path, read), text.min_rows or 1))
 
 
 def _drop_rare_features(path: Path, table: CountTable, min_rows: int) -> CountTable:
@@ -327,8 +328,9 @@ def _count_words(path: Path, read: ReadOptions, text: TextOptions) -> InputData:
     from mmpca.io import CountTable
     from mmpca.text import CountTexts, read_texts
 
+    min_rows = LEAST_TEXTS if text.min_rows is None else text.min_rows
     counter = CountTexts(
-        min_df=text.min_rows,
+        min_df=min_rows,
         max_df=text.max_share,
         stop_words=_stop_words(text.stop_words),
         ngram_range=(1, text.ngrams),
@@ -340,7 +342,7 @@ def _count_words(path: Path, read: ReadOptions, text: TextOptions) -> InputData:
             X = counter.fit_transform(texts)
         except CountsError as error:
             raise InputFileError(
-                f"{path}: no words are left in {len(texts)} texts with --min-rows {text.min_rows}, --max-share "
+                f"{path}: no words are left in {len(texts)} texts with --min-rows {min_rows}, --max-share "
                 f"{text.max_share:g} and the stop words. A word has at least two letters or digits. Lower --min-rows, "
                 "raise --max-share, or use fewer stop words.",
                 path=path,

@@ -396,8 +396,14 @@ class TextOptions(NamedTuple):
     """How to count the words of texts."""
 
     min_rows: Annotated[
-        int, text_option("--min-rows", min=1, help="Drop words or other features that occur in fewer rows than this.")
-    ] = 1
+        int | None,
+        text_option(
+            "--min-rows",
+            min=1,
+            help="Drop words or other features that occur in fewer rows than this.",
+            show_default="2 for texts, otherwise 1",
+        ),
+    ] = None
     max_share: Annotated[
         float,
         text_option(
