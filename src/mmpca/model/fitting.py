@@ -267,10 +267,11 @@ def search_labels(
 
 
 def _better_for_known(rows: RowBackend, known: Labels | None, candidates: list[Outcome]) -> Outcome:
-    """Return the first of two searches unless the second one agrees with clearly more of the known labels.
+    """Return the first of two searches unless the second one is better by its bound or by the known labels.
 
-    Each known row is assigned without its own contribution. A comparison of bounds would favor clusters that fit
-    the rows a little better and have less to do with the labels.
+    It is if it agrees with clearly more of the known labels, each row assigned without its own contribution, or if its
+    bound is higher and it agrees with as many. Bounds alone would favor clusters that fit the rows a little better and
+    have less to do with the labels.
     """
     assert known is not None
     given = np.flatnonzero(known >= 0)
@@ -287,7 +288,8 @@ def _better_for_known(rows: RowBackend, known: Labels | None, candidates: list[O
         joint = prediction.joint_log_likelihood(some, mixture, found.labels[given])
         right.append(joint.argmax(axis=1) == known[given])
     lead = right[-1].astype(int) - right[0]
-    return candidates[-1] if lead.sum() > np.sqrt(np.abs(lead).sum()) else candidates[0]
+    is_higher = candidates[-1].bound > candidates[0].bound and lead.sum() >= 0
+    return candidates[-1] if is_higher or lead.sum() > np.sqrt(np.abs(lead).sum()) else candidates[0]
 
 
 def _estimate_prior(fit: Fit, rows: RowBackend, best: Outcome, options: engine.SearchOptions) -> list[Outcome]:
