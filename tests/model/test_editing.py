@@ -35,7 +35,7 @@ def hard_design(seed):
     return data, np.where(rng.random(400) < 0.05, data.labels, -1), (n_clusters, n_topics)
 
 
-def test_five_percent_of_true_labels_help_on_hard_designs_and_hurt_on_none():
+def test_five_percent_of_true_labels_help_on_most_hard_designs_and_hurt_on_none():
     gains = []
     for seed in range(9):
         data, known, sizes = hard_design(seed)
@@ -50,8 +50,8 @@ def test_five_percent_of_true_labels_help_on_hard_designs_and_hurt_on_none():
         )
     gains = np.array(gains)
     assert gains.min() > -0.005  # one row of 400
-    assert gains.mean() > 0.003
-    assert (gains > 0.005).sum() >= 3
+    assert gains.mean() > 0.01
+    assert (gains > 0.0025).sum() > len(gains) / 2
 
 
 @pytest.mark.parametrize("algorithm", ["greedy", "exact", "cvem"])
