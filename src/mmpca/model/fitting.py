@@ -464,7 +464,11 @@ def agreements_of_halves(
     halves = feature_halves(rows, rng)
     if halves is None or halves[0].n_rows <= n_clusters:
         return None
-    return [agreement(*(labels_of(half, candidate) for half in halves)) for candidate in candidates]
+    first, second = halves
+    agreements = list[Agreement]()
+    for candidate in candidates:
+        agreements.append(agreement(labels_of(first, candidate), labels_of(second, candidate)))
+    return agreements
 
 
 def agreement(first: Labels, second: Labels) -> Agreement:
