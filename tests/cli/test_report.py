@@ -58,6 +58,17 @@ def test_counted_texts_are_shown_and_empty_ones_dropped(page, mmpca_command, tmp
     assert "!!!" not in text
 
 
+def test_words_given_to_fit_are_used_on_the_terminal_and_on_the_page(page, mmpca_command, studio, tmp_path):
+    model, words = tmp_path / "sites.mmpca", ("--row-word", "site", "--feature-word", "species")
+    given = ("--clusters", 2, "--topics", 2, "--n-init", 1, "--jobs", 1, "-m", model)
+    done = mmpca_command("fit", studio / "X.mtx", *given, *words)
+    assert "most distinctive species" in done.out
+    assert " sites " in done.out
+    text = page("--data", studio / "X.mtx", model=model)
+    assert "<h1><bdi>Clusters of sites</bdi></h1>" in text
+    assert "moving any single site to another cluster" in text
+
+
 @pytest.mark.parametrize(
     ("option", "name", "content"),
     [

@@ -135,14 +135,17 @@ def marker_dotplot(
     sums = counts.group_sums(groups, n_clusters)
     shares = sums[:, chosen] / np.maximum(sums.sum(axis=1, keepdims=True), 1)
     shades = shares / np.maximum(shares.max(axis=0), 1e-300)
-    ax = new_axes(ax, width=max(5.4, 2.9 + 0.27 * len(chosen)), height=max(3.4, 2.1 + 0.3 * n_clusters))
+    shown = [short_name(names[v]) for v in chosen]
+    titles = [short_name(name, LINE_LENGTH) for name in headings(model, "cluster")]
+    width = max(5.4, 2.2 + INCHES * max(map(len, titles)) + 0.27 * len(chosen))
+    ax = new_axes(ax, width, height=max(3.4, 1.5 + INCHES * max(map(len, shown), default=0) + 0.3 * n_clusters))
     at_y, at_x = np.mgrid[:n_clusters, : len(chosen)]
     dots = ax.scatter(
         at_x.ravel(), at_y.ravel(), s=LARGEST_DOT * present.ravel(), c=shades.ravel(), cmap=SEQUENTIAL, vmin=0, vmax=1,
         edgecolors="0.5", linewidths=0.4,
     )  # fmt: skip
-    ax.set_xticks(np.arange(len(chosen)), [short_name(names[v]) for v in chosen], rotation=90)
-    ax.set_yticks(np.arange(n_clusters), [short_name(name, LINE_LENGTH) for name in headings(model, "cluster")])
+    ax.set_xticks(np.arange(len(chosen)), shown, rotation=90)
+    ax.set_yticks(np.arange(n_clusters), titles)
     ax.set(xlim=(-0.8, len(chosen) - 0.2), ylim=(n_clusters - 0.4, -0.6), xlabel=words.feature, ylabel="cluster")
     ax.spines[["top", "right"]].set_visible(False)
     ax.figure.colorbar(dots, ax=ax, shrink=0.7, label="share, relative to\nthe largest cluster")
