@@ -13,12 +13,13 @@ from mmpca.counts import as_counts
 from mmpca.engine.shares import (
     NEW_ROW,
     LeftOut,
-    fit_concentration,
+    fit_varying_shares,
     log_weights_without_row,
     plain_evidence,
     row_evidence,
     share_moments,
     share_variance,
+    topics_of_entries,
 )
 
 
@@ -34,6 +35,11 @@ def draw(concentration, *, n=400, length=200, n_clusters=5, n_topics=4, n_featur
         shares = theta[q] if np.isinf(concentration) else rng.dirichlet(np.maximum(concentration * theta[q], 1e-9))
         X[i] = rng.multinomial(lengths[i], shares @ topics)
     return X, truth, topics, theta
+
+
+def concentration_of(rows, labels, **options):
+    """Return the concentration of topic shares that vary."""
+    return fit_varying_shares(rows, labels, **options).concentration
 
 
 # --- evidence ---------------------------------------------------------------------------------------------------
@@ -185,6 +191,34 @@ def test_a_fitted_row_is_less_probable_without_itself(concentration):
     np.testing.assert_array_equal(row_evidence(rows, **common, left_out=new), together)
 
 
+def test_topics_without_a_row_are_those_of_the_other_rows():
+    """Topics are the smoothed profiles of clusters, so they can be learned again from the other rows."""
+    rng, n_features, smoothing = np.random.default_rng(3), 12, 0.3
+    X, labels = rng.poisson(0.7, (10, n_features)) + np.eye(10, n_features, dtype=int), np.arange(10) % 3
+    X[:, -1] = 0
+    X[4, -1] = 2  # a feature that no other row has
+
+    def topics_of(counts):
+        sums = np.array([counts[labels == q].sum(axis=0) for q in range(3)]) + smoothing
+        return sums / sums.sum(axis=1, keepdims=True)
+
+    counts = np.array([X[labels == q].sum(axis=0) for q in range(3)]).astype(float)
+    params = counts.sum(axis=1) * np.eye(3) + 1e-12
+    left_out = LeftOut(labels.astype(np.int32), params, np.bincount(labels).astype(float), 1e-12, counts, smoothing)
+    rows = as_counts(X)
+    found = np.vstack([topics for *_, topics in topics_of_entries(rows, topics_of(X), left_out)])
+    for i in range(10):
+        others = X.copy()
+        others[i] = 0
+        at = slice(rows.indptr[i], rows.indptr[i + 1])
+        expected = topics_of(others)[:, rows.indices[at]].T
+        expected[others.sum(axis=0)[rows.indices[at]] == 0] = 0.0
+        np.testing.assert_allclose(found[at], expected, rtol=1e-6)
+    new = left_out._replace(labels=np.full(10, NEW_ROW, np.int32))
+    found = np.vstack([topics for *_, topics in topics_of_entries(rows, topics_of(X), new)])
+    np.testing.assert_allclose(found, topics_of(X).T[rows.indices])
+
+
 def test_the_only_row_of_a_cluster_leaves_the_prior_behind():
     topics, x = np.eye(2), [[5, 1]]
     left_out = LeftOut(np.zeros(1, np.int32), np.array([[6.0, 2.0], [10.0, 10.0]]), np.array([1.0, 4.0]), 1.0)
@@ -242,13 +276,13 @@ def test_the_concentration_is_found_under_the_true_topics(concentration):
     found = []
     for seed in range(3):
         X, truth, topics, _ = draw(concentration, seed=seed)
-        found.append(fit_concentration(as_counts(X), truth, topics=topics, n_clusters=5, alpha=1.0))
+        found.append(concentration_of(as_counts(X), truth, topics=topics, n_clusters=5, alpha=1.0))
     assert np.exp(np.mean(np.log(found))) == pytest.approx(concentration, rel=0.2)
 
 
 def test_rows_that_do_not_vary_have_a_large_concentration():
     X, truth, topics, _ = draw(np.inf)
-    assert fit_concentration(as_counts(X), truth, topics=topics, n_clusters=5, alpha=1.0) > 1000
+    assert concentration_of(as_counts(X), truth, topics=topics, n_clusters=5, alpha=1.0) > 1000
 
 
 def test_labels_cut_off_stray_rows_and_soft_assignments_put_them_back():
@@ -259,7 +293,7 @@ def test_labels_cut_off_stray_rows_and_soft_assignments_put_them_back():
     moments = [share_moments(rows.take(np.flatnonzero(labels == q)), topics, theta[q]) for q in range(5)]
     sizes = np.bincount(labels, minlength=5)
     hard = share_variance(moments, [np.full(n, 200.0) for n in sizes], [np.ones(n) for n in sizes])
-    soft = fit_concentration(rows, labels, topics=topics, n_clusters=5, alpha=1.0)
+    soft = concentration_of(rows, labels, topics=topics, n_clusters=5, alpha=1.0)
     assert abs(soft - 5.0) < abs(1 / hard - 1 - 5.0)
 
 
@@ -279,12 +313,18 @@ def test_probabilities_under_the_true_parameters_are_calibrated():
 def test_the_concentration_does_not_depend_on_threads_or_the_names_of_clusters():
     X, truth, topics, _ = draw(20.0, n=300)
     rows, common = as_counts(X), {"topics": topics, "n_clusters": 5, "alpha": 1.0}
-    found = fit_concentration(rows, truth, **common)
+    found = concentration_of(rows, truth, **common)
     with open_threads(3) as threads:
-        assert fit_concentration(rows, truth, **common, threads=threads) == found
-    assert fit_concentration(rows, np.array([3, 1, 4, 0, 2])[truth], **common) == pytest.approx(found, rel=1e-6)
+        assert concentration_of(rows, truth, **common, threads=threads) == found
+    assert concentration_of(rows, np.array([3, 1, 4, 0, 2])[truth], **common) == pytest.approx(found, rel=1e-6)
     order = np.random.default_rng(0).permutation(300)
-    assert fit_concentration(as_counts(X[order]), truth[order], **common) == pytest.approx(found, rel=1e-6)
+    assert concentration_of(as_counts(X[order]), truth[order], **common) == pytest.approx(found, rel=1e-6)
+
+
+def test_every_cluster_keeps_a_mode_even_if_most_rows_have_a_single_topic():
+    X, truth, topics, _ = draw(0.2)
+    found = fit_varying_shares(as_counts(X), truth, topics=topics, n_clusters=5, alpha=1.0)
+    assert (found.concentration * found.cluster_topics.max(axis=1) >= 1.0 - 1e-9).all()
 
 
 @pytest.mark.parametrize(
@@ -300,7 +340,7 @@ def test_the_concentration_does_not_depend_on_threads_or_the_names_of_clusters()
 def test_awkward_rows_have_a_concentration(X, labels, n_topics):
     topics = np.array([[0.8, 0.2], [0.3, 0.7]])[:n_topics]
     n_clusters = max(labels) + 1
-    found = fit_concentration(as_counts(X), labels, topics=topics, n_clusters=n_clusters, alpha=1.0)
+    found = concentration_of(as_counts(X), labels, topics=topics, n_clusters=n_clusters, alpha=1.0)
     assert found > 0
     if n_topics == 1 or max(map(sum, X)) == 1:
         assert found == np.inf  # nothing says that shares vary
@@ -309,6 +349,6 @@ def test_awkward_rows_have_a_concentration(X, labels, n_topics):
 def test_topics_that_cannot_be_told_apart_count_once():
     X, truth, topics, _ = draw(10.0, n=300, n_clusters=2)
     twice = topics[[0, 1, 2, 3, 3]]
-    found = fit_concentration(as_counts(X), truth, topics=twice, n_clusters=2, alpha=1.0)
+    found = concentration_of(as_counts(X), truth, topics=twice, n_clusters=2, alpha=1.0)
     assert np.isfinite(found)
     assert found > 0

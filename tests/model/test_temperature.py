@@ -8,7 +8,7 @@ import pytest
 from mmpca import MMPCA, load
 from mmpca.engine.sweep import GreedySweep
 from mmpca.model.temperature import by_agreement
-from mmpca.simulate import paper_design
+from mmpca.simulate import paper_design, simulate_mmpca
 
 
 def draw(n_samples, seed, *, concentration=np.inf):
@@ -91,6 +91,32 @@ def test_leaving_a_row_out_is_close_to_a_cluster_that_never_had_it(dispersion):
         without.smoothing_ = model.smoothing_
         expected = without.predict_proba(X[i : i + 1])[0]
         assert abs(left_out[i] - expected).max() <= max(0.03, 0.7 * abs(new[i] - expected).max())
+
+
+@pytest.mark.parametrize("topics", ["lda", "mixture"])
+def test_fitted_rows_are_as_certain_as_new_rows(topics):
+    """Rows are short and features are rare: a row that stays in its topics looks far too certain."""
+    data = simulate_mmpca(
+        900, topics=np.random.default_rng(0).dirichlet(np.full(1500, 0.1), 6), cluster_topics=0.7 * np.eye(6) + 0.05,
+        lengths=12, random_state=1,
+    )  # fmt: skip
+    X, new = data.X[:400], data.X[400:]
+    model = MMPCA(6, 6, topics=topics, n_init=2, random_state=0).fit(X)
+    fitted, in_sample, expected = (
+        probabilities.max(axis=1).mean()
+        for probabilities in (model.leave_one_out_proba(X), model.predict_proba(X), model.predict_proba(new))
+    )
+    assert abs(fitted - expected) < 0.04 < 0.08 < in_sample - expected
+
+
+@pytest.mark.parametrize("concentration", [5.0, 20.0])
+def test_proportions_that_vary_are_allowed_for_although_labels_hide_some_of_it(concentration):
+    rng = np.random.default_rng(0)
+    topics, means = rng.dirichlet(np.full(100, 0.1), 3), np.array([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]])
+    truth = rng.integers(3, size=2300)
+    X = rng.multinomial(200, np.array([rng.dirichlet(concentration * means[q]) for q in truth]) @ topics)
+    model = MMPCA(3, 3, topics="lda", n_init=2, random_state=0).fit(X[:300])
+    assert abs(gap(model, X[:300], truth[:300], X[300:], truth[300:])) < 0.05
 
 
 def test_new_rows_cannot_be_left_out(bursty):

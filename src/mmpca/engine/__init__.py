@@ -8,7 +8,12 @@ from mmpca.engine.bound import icl
 from mmpca.engine.merge_split import MergePath, merge_once, merge_path, split_once
 from mmpca.engine.refit import estimate_prior, refit_topics
 from mmpca.engine.search import search
-from mmpca.engine.shares import fit_concentration, log_weights_without_row, shares_without_row
+from mmpca.engine.shares import (
+    fit_varying_shares,
+    log_weights_without_row,
+    shares_without_row,
+    topics_of_entries,
+)
 from mmpca.engine.soft import anneal, vbem
 from mmpca.engine.state import State, bound, build, check, copy, from_sums, gain, joins, move, refresh, relabel
 from mmpca.engine.sweep import Algorithm, SearchOptions, assign, climb
@@ -26,7 +31,7 @@ __all__ = [
     "climb",
     "copy",
     "estimate_prior",
-    "fit_concentration",
+    "fit_varying_shares",
     "from_sums",
     "gain",
     "icl",
@@ -41,5 +46,6 @@ __all__ = [
     "search",
     "shares_without_row",
     "split_once",
+    "topics_of_entries",
     "vbem",
 ]

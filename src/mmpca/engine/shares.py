@@ -26,16 +26,17 @@ length of the row. Posterior weights :math:`w_{iq} = P(q | x_i)` keep the moment
 shares of a cluster are those of its weighted sum of rows, each row divided by its variance inflation
 :math:`1 + (L - 1) / (c + 1)`.
 
-The concentration is common to all clusters, and the soft assignments are used for nothing else. On real counts, with a
-concentration for each cluster or many more steps, a cluster that is broader than others takes over their rows: a single
-Dirichlet distribution is not the shape of a real cluster, and a broad one fits what all the others leave.
+The concentration is common to all clusters. On real counts, with one for each cluster, a cluster that is broader than
+others takes over their rows: a single Dirichlet distribution is not the shape of a real cluster, and a broad one fits
+what all the others leave. For the same reason, every cluster keeps a mode, :math:`c\, \theta_{qk} \ge 1` for some k: a
+Dirichlet distribution with all parameters below one has a mode in every corner and would be several clusters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,13 +53,15 @@ Labels = NDArray[np.int32]
 
 LARGEST_CONCENTRATION = 1e5  # beyond which a row of any length looks multinomial
 LARGEST_VARIANCE = 0.99  # of shares, relative to rows with a single topic
-EM_STEPS = 3
-LARGEST_RATIO = 0.75  # of successive changes, in the extrapolation of their sum
+EM_STEPS = 10
+SAME_WEIGHT = 0.005  # of the rows, mean over all: if a step moves less between clusters, it is the last
 LEAST_WEIGHT = 1e-4  # of a row in the moments of a cluster
 LEAST_EIGENVALUE = 1e-8  # relative to the largest: topics that can be told apart in a cluster
 POOLING_STEPS = 4  # weights of rows and clusters depend on the result, but hardly
 LEAST_SHARE = 1e-12  # of a topic: its logarithm must stay finite
 ENTRIES_AT_ONCE = 2**21  # times topics, in a temporary array
+LEAST_OTHERS = 0.5  # counts of a feature in other rows, which topics give only approximately
+SMALLEST = np.finfo(np.float64).tiny
 NEW_ROW = -1  # cluster of a row that has contributed to none
 
 
@@ -78,12 +81,18 @@ class LeftOut(NamedTuple):
         Rows in each cluster.
     prior : float or array of shape (K,)
         The prior (alpha), which remains when the last row has left.
+    topic_counts : array of shape (K, V), optional
+        Expected counts of the features in topics that were learned from the rows: then a row also leaves its topics.
+    smoothing : float
+        Counts added to each feature of each topic.
     """
 
     labels: Labels
     topic_params: Array
     sizes: Array
     prior: Prior
+    topic_counts: Array | None = None
+    smoothing: float = 0.0
 
 
 def plain_evidence(x: Array, beta: Array, prior: Array, *, tol: float = 1e-10, max_iter: int = 10_000) -> float:
@@ -148,17 +157,39 @@ def row_evidence(
     evidence = np.empty((rows.n_rows, len(shares)))
     own = np.full(rows.n_rows, NEW_ROW, np.int32) if left_out is None else np.asarray(left_out.labels, dtype=np.int32)
     own_shares = shares[own] if left_out is None else shares_without_row(rows, topics, left_out)  # (N, K)
+    common: dict[str, Any] = {"cluster_topics": shares, "concentration": concentration, "threads": threads}
+    if left_out is None or left_out.topic_counts is None:
+        return _evidence(rows, topics, own, own_shares, **common)
+    for part, _, own_topics in topics_of_entries(rows, topics, left_out):
+        some = rows.take(part)
+        entries = Counts(some.indptr, np.arange(some.nnz, dtype=np.int32), some.data, some.nnz)  # a feature for each
+        evidence[part] = _evidence(entries, own_topics.T, own[part], own_shares[part], **common)
+    return evidence
+
+
+def _evidence(
+    rows: Counts,
+    topics: Array,
+    own: Labels,
+    own_shares: Array,
+    *,
+    cluster_topics: Array,
+    concentration: Array,
+    threads: Threads,
+) -> Array:
+    """Return log p(x_i | cluster q), (N, Q), where the shares of the row's own cluster are `own_shares`, (N, K)."""
+    evidence = np.empty((rows.n_rows, len(cluster_topics)))
     varies = np.isfinite(concentration)
     if not varies.all():
         fixed = np.flatnonzero(~varies)
-        evidence[:, fixed] = _multinomial_evidence(rows, topics, shares[fixed])
+        evidence[:, fixed] = _multinomial_evidence(rows, topics, cluster_topics[fixed])
         at = np.flatnonzero(np.isin(own, fixed) & (own != NEW_ROW))
         evidence[at, own[at]] = own_multinomial_evidence(rows.take(at), topics, own_shares[at])
     if varies.any():
         found = np.flatnonzero(varies)
-        position = np.full(len(shares) + 1, NEW_ROW, np.int32)  # the last entry is that of `NEW_ROW`
+        position = np.full(len(cluster_topics) + 1, NEW_ROW, np.int32)  # the last entry is that of `NEW_ROW`
         position[found] = np.arange(len(found))
-        priors = np.ascontiguousarray(concentration[found, None] * shares[found])
+        priors = np.ascontiguousarray(concentration[found, None] * cluster_topics[found])
         own_priors = np.where(varies[own], concentration[own], 1.0)[:, None] * own_shares
         some, part = np.arange(rows.n_rows), np.empty((rows.n_rows, len(found)))
         kernel = partial(kernels.evidence_of_rows, rows, np.ascontiguousarray(topics.T), topics.max(axis=0), priors)
@@ -170,7 +201,7 @@ def row_evidence(
 def _multinomial_evidence(rows: Counts, topics: Array, shares: Array) -> Array:
     """Return sum_v x_iv log (theta_q beta)_v, (N, Q); features that no topic has contribute zero."""
     profiles = shares @ topics  # (Q, V)
-    logs = np.log(profiles, out=np.zeros_like(profiles), where=profiles > 0)
+    logs = np.log(np.maximum(profiles, SMALLEST), out=np.zeros_like(profiles), where=topics.any(axis=0))
     evidence: Array = rows.to_csr() @ np.ascontiguousarray(logs.T)
     return evidence
 
@@ -204,14 +235,49 @@ def shares_without_row(rows: Counts, topics: Array, left_out: LeftOut) -> Array:
     return result
 
 
-def _entries(rows: Counts, topics: Array, shares: Array) -> Iterator[tuple[slice, NDArray[np.intp], Array]]:
-    """Yield slices of the rows, with the row of each of their entries, (n,), and theta_ik beta_kv, (n, K)."""
-    n_at_once = max(1, ENTRIES_AT_ONCE * rows.n_rows // (rows.nnz * len(topics) + 1))
+def topics_of_entries(
+    rows: Counts, topics: Array, left_out: LeftOut | None = None
+) -> Iterator[tuple[slice, NDArray[np.intp], Array]]:
+    r"""Yield slices of the rows, with the row of each of their entries, (n,), and its topics without the row, (n, K).
+
+    Of the counts :math:`N_{kv}` of feature v in topic k, row i of cluster q has contributed
+    :math:`x_{iv} \phi_{qvk}`. Without the row, with b counts added to each feature, the topic is
+
+    .. math:: \beta^{(-i)}_{kv} \propto \beta_{kv} \frac{N_{kv} - x_{iv} \phi_{qvk} + b}{N_{kv} + b}
+
+    A feature that no other row has is unknown without the row, like the features that new rows bring along.
+    """
+    width = len(topics) if left_out is None else max(left_out.topic_params.shape)
+    n_at_once = max(1, ENTRIES_AT_ONCE * rows.n_rows // (rows.nnz * width + 1))
     for start in range(0, rows.n_rows, n_at_once):
         part = slice(start, min(start + n_at_once, rows.n_rows))
         some = rows.take(part)
         row = np.repeat(np.arange(some.n_rows), np.diff(some.indptr))
-        yield part, row, shares[part][row] * topics.T[some.indices]
+        found = topics.T[some.indices]  # (n, K)
+        if left_out is None or left_out.topic_counts is None:
+            yield part, row, found
+            continue
+        labels, totals = left_out.labels[part], left_out.topic_counts.sum(axis=1)
+        counts, added = left_out.topic_counts.T[some.indices], left_out.smoothing * np.count_nonzero(topics.any(axis=0))
+        own = left_out.topic_params[labels][row] * found
+        total = own.sum(axis=1)
+        is_own = (total > 0) & (labels != NEW_ROW)[row]
+        own *= np.divide(some.data, total, out=np.zeros_like(total), where=is_own)[:, None]  # x phi
+        own = np.minimum(own, counts)
+        sums = np.zeros((some.n_rows, len(totals)))
+        for k in range(len(totals)):
+            sums[:, k] = np.bincount(row, own[:, k], some.n_rows)
+        left = np.maximum(totals + added, SMALLEST) / np.maximum(totals - sums + added, SMALLEST)  # (n_rows, K)
+        base = np.maximum(counts + left_out.smoothing, SMALLEST)
+        found = found * (base - own) / base * left[row]
+        found[is_own & (counts.sum(axis=1) - some.data < LEAST_OTHERS)] = 0.0
+        yield part, row, found
+
+
+def _entries(rows: Counts, topics: Array, shares: Array) -> Iterator[tuple[slice, NDArray[np.intp], Array]]:
+    """Yield slices of the rows, with the row of each of their entries, (n,), and theta_ik beta_kv, (n, K)."""
+    for part, row, found in topics_of_entries(rows, topics):
+        yield part, row, shares[part][row] * found
 
 
 def log_weights_without_row(weights: Array, left_out: LeftOut) -> Array:
@@ -289,10 +355,18 @@ def share_variance(moments: list[Moments], lengths: list[Array], weights: list[A
     return pooled
 
 
-def fit_concentration(
+class VaryingShares(NamedTuple):
+    """Clusters with soft assignments, and how much the topic shares of their rows vary."""
+
+    concentration: float  # infinity if they do not vary
+    cluster_topics: Array  # (Q, K)
+    weights: Array  # (Q,)
+
+
+def fit_varying_shares(
     rows: Counts, labels: ArrayLike, *, topics: Array, n_clusters: int, alpha: Prior, threads: Threads = SERIAL
-) -> float:
-    """Return the concentration of the rows' topic shares around those of their clusters; infinity if they do not vary.
+) -> VaryingShares:
+    """Estimate the concentration of the rows' topic shares around those of their clusters, and the clusters with it.
 
     Parameters
     ----------
@@ -313,17 +387,18 @@ def fit_concentration(
     >>> from mmpca.counts import as_counts
     >>> rng = np.random.default_rng(0)
     >>> shares = rng.dirichlet([14, 6], size=300)  # concentration 20
-    >>> X = [rng.multinomial(100, p) for p in shares]
-    >>> round(fit_concentration(as_counts(X), np.zeros(300, int), topics=np.eye(2), n_clusters=1, alpha=1.0))
+    >>> X = as_counts([rng.multinomial(100, p) for p in shares])
+    >>> round(fit_varying_shares(X, np.zeros(300, int), topics=np.eye(2), n_clusters=1, alpha=1.0).concentration)
     20
     """
     X, lengths = rows.to_csr(), rows.row_totals().astype(np.float64)
     weights = np.zeros((rows.n_rows, n_clusters))
     weights[np.arange(rows.n_rows), np.asarray(labels)] = 1.0
-    variances, gamma = [0.0], None
+    variance, gamma = 0.0, None
     for step in range(EM_STEPS + 1):
         # M-step: weights and topic shares of the clusters, then the variance of shares around them.
-        inflated = weights / (1.0 + (lengths[:, None] - 1.0) * variances[-1])
+        sizes = weights.sum(axis=0) + 1.0
+        inflated = weights / (1.0 + (lengths[:, None] - 1.0) * variance)
         sums = np.ascontiguousarray((X.T @ inflated).T)
         gamma = from_sums(sums, np.ones(n_clusters), beta=topics, alpha=alpha, gamma=gamma).clusters.gamma
         theta = gamma / gamma.sum(axis=1, keepdims=True)
@@ -333,38 +408,30 @@ def fit_concentration(
             [q for q in range(n_clusters) if len(members[q])],
         )
         at = [q for q in range(n_clusters) if len(members[q])]
-        variances.append(
-            share_variance(
-                moments,
-                [lengths[members[q]] for q in at],
-                [weights[members[q], q] for q in at],
-                start=variances[-1],
-            )
+        variance = share_variance(
+            moments,
+            [lengths[members[q]] for q in at],
+            [weights[members[q], q] for q in at],
+            start=variance,
         )
-        if step == EM_STEPS or variances[-1] == 0.0:
+        variance = min(variance, 1.0 / (1.0 / theta.max(axis=1).min() + 1.0))  # c theta_qk >= 1 for some k
+        found = VaryingShares(_concentration(variance), theta, sizes / sizes.sum())
+        if step == EM_STEPS or variance == 0.0:
             break
         # E-step: the probability of each cluster.
         evidence = row_evidence(
             rows,
             topics=topics,
             cluster_topics=theta,
-            concentration=np.full(n_clusters, _concentration(variances[-1])),
+            concentration=np.full(n_clusters, found.concentration),
             threads=threads,
         )
-        sizes = weights.sum(axis=0) + 1.0
-        weights = softmax(evidence + np.log(sizes / sizes.sum()), axis=1)
-    return _concentration(_extrapolated(variances))
+        before, weights = weights, softmax(evidence + np.log(found.weights), axis=1)
+        if np.abs(weights - before).sum() < 2.0 * SAME_WEIGHT * rows.n_rows:
+            break
+    return found
 
 
 def _concentration(variance: float) -> float:
     """Return c from 1 / (c + 1)."""
     return 1.0 / variance - 1.0 if variance > 1.0 / LARGEST_CONCENTRATION else float("inf")
-
-
-def _extrapolated(values: list[float]) -> float:
-    """Return the limit of a sequence whose changes shrink in equal ratios: EM undoes the bias of labels slowly."""
-    if len(values) < 4:  # the first is only a start
-        return values[-1]
-    before, last = values[-2] - values[-3], values[-1] - values[-2]
-    ratio = float(np.clip(last / before, 0.0, LARGEST_RATIO)) if before != 0.0 else 0.0
-    return float(np.clip(values[-1] + last * ratio / (1.0 - ratio), 0.0, LARGEST_VARIANCE))

@@ -1183,6 +1183,8 @@ class MMPCA(
             sizes=self.cluster_sizes.astype(np.float64),
             topic_prior=self.topic_prior_,
             concentration=getattr(self, "concentration_", None),
+            sums=self.unit_counts if getattr(self, "topics_source_", "given") in LEARNED else None,
+            smoothing=self.smoothing_,
         )
 
     @property

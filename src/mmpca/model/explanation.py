@@ -325,18 +325,21 @@ def row_terms(
     runner_up = np.full(len(indices), -1, dtype=np.intp)
     if joint.shape[1] > 1:
         runner_up = np.where(order[:, 0] == clusters, order[:, 1], order[:, 0])
-        profiles = prediction.log_profiles(mixture.topics, mixture.cluster_topics)  # (Q, V)
-        row = np.repeat(np.arange(len(indices)), np.diff(chosen.indptr))
-        own, other = (profiles[of_rows[row], chosen.indices] for of_rows in (clusters, runner_up))  # (nnz,)
-        log_weights = np.broadcast_to(np.log(mixture.weights), joint.shape)
-        if (left_out := mixture.left_out(fitted)) is not None:  # the cluster of a fitted row, without the row
+        log_weights, left_out = np.broadcast_to(np.log(mixture.weights), joint.shape), mixture.left_out(fitted)
+        if left_out is not None:  # the cluster of a fitted row, without the row
             shares = engine.shares_without_row(chosen, mixture.topics, left_out)  # (R, K)
             log_weights = engine.log_weights_without_row(mixture.weights, left_out)  # (R, Q)
-            for r in np.flatnonzero((fitted == clusters) | (fitted == runner_up)).tolist():
-                entries = slice(chosen.indptr[r], chosen.indptr[r + 1])
-                topics = mixture.topics[:, chosen.indices[entries]]
-                side = own if fitted[r] == clusters[r] else other
-                side[entries] = prediction.log_profiles(topics, shares[[r]])[0]
+        own, other = np.empty(chosen.nnz), np.empty(chosen.nnz)
+        for part, row, topics in engine.topics_of_entries(chosen, mixture.topics, left_out):
+            entries = slice(chosen.indptr[part.start], chosen.indptr[part.stop])
+            for side, of_rows in ((own, clusters[part]), (other, runner_up[part])):
+                theta = mixture.cluster_topics[of_rows]  # (rows, K)
+                if left_out is not None:
+                    theta = np.where((fitted[part] == of_rows)[:, None], shares[part], theta)
+                profiles, is_known = (theta[row] * topics).sum(axis=1), topics.any(axis=1)  # (n,) each
+                side[entries] = np.log(
+                    np.maximum(profiles, prediction.SMALLEST), out=np.zeros_like(profiles), where=is_known
+                )
         nats = chosen.data * (own - other) / temperature
         at = np.arange(len(indices))
         from_sizes = (log_weights[at, clusters] - log_weights[at, runner_up]) / temperature

@@ -343,14 +343,14 @@ def measure_concentration(found: Found, sums: Array, smoothing: float) -> float:
     """Return the concentration of the rows' topic shares within clusters, from some of the rows."""
     best, rows = found.best, found.rows
     some = np.linspace(0, rows.n_rows - 1, min(rows.n_rows, CONCENTRATION_ROWS)).astype(int)
-    return engine.fit_concentration(
+    return engine.fit_varying_shares(
         rows.take(some),
         best.labels[some],
         topics=prediction.smoothed_topics(best.beta, best.theta, sums, smoothing),
         n_clusters=len(best.weights),
         alpha=best.alpha,
         threads=rows.threads,
-    )
+    ).concentration
 
 
 # --- comparisons of candidates, on a sample of the rows -----------------------------------------------------------

@@ -168,6 +168,14 @@ def smoothed_topics(topics: Array, cluster_topics: Array, cluster_counts: Array,
     return smoothed
 
 
+def topic_counts(topics: Array, cluster_topics: Array, cluster_counts: Array) -> Array:
+    r"""Return the expected counts of features in topics, (K, V): :math:`\sum_q M_{qv} \phi_{qvk}`."""
+    profiles = cluster_topics @ topics
+    ratios = np.divide(cluster_counts, profiles, out=np.zeros_like(profiles), where=profiles > 0)
+    counts: Array = topics * (cluster_topics.T @ ratios)
+    return counts
+
+
 def choose_smoothing(
     rows: Counts, labels: NDArray[np.int32], topics: Array, cluster_topics: Array, cluster_counts: Array
 ) -> float:
@@ -216,6 +224,10 @@ class ClusterMixture(NamedTuple):
     topic_prior : float or array of shape (K,)
     concentration : float or None
         Of the rows' topic shares in each cluster; None if all rows of a cluster have the same shares.
+    sums : array of shape (Q, V) or None
+        Sums of the clusters, if the topics were learned from the fitted rows; None if topics do not depend on them.
+    smoothing : float
+        Counts added to each feature of each topic.
     """
 
     topics: Array
@@ -225,12 +237,15 @@ class ClusterMixture(NamedTuple):
     sizes: Array | None = None
     topic_prior: float | Array = 1.0
     concentration: float | None = None
+    sums: Array | None = None
+    smoothing: float = 0.0
 
     def left_out(self, labels: NDArray[np.int32] | None) -> shares.LeftOut | None:
         """Return the contributions of fitted rows to their clusters, to be left out; None if all rows are new."""
         if labels is None or self.topic_params is None or self.sizes is None or not (labels >= 0).any():
             return None
-        return shares.LeftOut(labels, self.topic_params, self.sizes, self.topic_prior)
+        counts = None if self.sums is None else topic_counts(self.topics, self.cluster_topics, self.sums)
+        return shares.LeftOut(labels, self.topic_params, self.sizes, self.topic_prior, counts, self.smoothing)
 
 
 class Scores(NamedTuple):
@@ -265,19 +280,14 @@ def joint_of(rows: Counts, scores: Scores, labels: NDArray[np.int32] | None = No
     """Return the joint log-likelihood of rows and clusters, (N, Q); see :func:`joint_log_likelihood`."""
     rows, mixture = scores.units.convert(rows), scores.mixture
     left_out = mixture.left_out(labels)
-    if mixture.concentration is None:
+    if mixture.concentration is None and left_out is None:
         evidence: Array = rows.to_csr() @ scores.log_profiles
-        if left_out is not None:
-            fitted = np.flatnonzero(left_out.labels >= 0)
-            own = left_out._replace(labels=left_out.labels[fitted])
-            without = shares.shares_without_row(rows.take(fitted), mixture.topics, own)
-            evidence[fitted, own.labels] = shares.own_multinomial_evidence(rows.take(fitted), mixture.topics, without)
     else:
         evidence = shares.row_evidence(
             rows,
             topics=mixture.topics,
             cluster_topics=mixture.cluster_topics,
-            concentration=np.full(len(mixture.weights), mixture.concentration),
+            concentration=np.full(len(mixture.weights), mixture.concentration or np.inf),
             left_out=left_out,
             threads=threads,
         )

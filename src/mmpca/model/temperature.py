@@ -15,8 +15,9 @@ The trace on the left is the rate at which labels drawn from the two agree; that
 Overconfident probabilities promise more agreement than there is. T is the smallest temperature at which they do not.
 
 **Shares that vary.** The halves of a row have its topic shares in common, so they agree even where these stray from the
-cluster's. The likelihood with shares of their own for each row (:mod:`mmpca.engine.shares`) allows for this. T is the
-temperature at which the mean probability of the most probable clusters is that under this likelihood.
+cluster's. The likelihood with shares of their own for each row (:mod:`mmpca.engine.shares`) allows for this. Labels cut
+off the rows that stray farthest, so clusters and concentration are estimated together, from soft assignments. T is the
+temperature at which the mean probability of the most probable clusters is what it is under these.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ Labels = NDArray[np.int32]
 
 N_SPLITS = 3  # of the features; the result is the geometric mean
 MIN_ROWS, ROWS_PER_CLUSTER, MAX_ROWS = 1000, 100, 5000  # in the sample of the fitted rows, if there are more
+SHARE_ROWS_PER_CLUSTER = 20  # of these, for the second estimate: at least `MIN_ROWS` in all
 LARGEST = 2.0**20  # beyond which probabilities say nothing
 BISECTIONS = 30
 
@@ -84,9 +86,7 @@ class Temperature:
 
 
 def by_shares(rows: Counts, labels: Labels, mixture: ClusterMixture) -> float:
-    """Return the temperature at which probabilities are as certain as if topic proportions varied within clusters.
-
-    1 if the mixture has a concentration, because its probabilities then allow for this.
+    """Return the temperature at which rows are as sure of their clusters as if topic shares varied within clusters.
 
     Parameters
     ----------
@@ -96,18 +96,24 @@ def by_shares(rows: Counts, labels: Labels, mixture: ClusterMixture) -> float:
     mixture : ClusterMixture
     """
     n_clusters = len(mixture.weights)
-    if mixture.concentration is not None or n_clusters < 2:
+    if n_clusters < 2:
         return 1.0
+    n_used = min(rows.n_rows, max(MIN_ROWS, SHARE_ROWS_PER_CLUSTER * n_clusters))
+    some = np.linspace(0, rows.n_rows - 1, n_used).astype(int)
+    rows, labels = rows.take(some), labels[some]
     with one_blas_thread():
-        concentration = engine.fit_concentration(
+        found = engine.fit_varying_shares(
             rows, labels, topics=mixture.topics, n_clusters=n_clusters, alpha=mixture.topic_prior
         )
-        if not np.isfinite(concentration):
+        if not np.isfinite(found.concentration):
             return 1.0
-        varying = joint_log_likelihood(rows, mixture._replace(concentration=concentration), labels)
+        varying = mixture._replace(**found._asdict())
+        if mixture.topic_params is not None:
+            totals = mixture.topic_params.sum(axis=1, keepdims=True)
+            varying = varying._replace(topic_params=totals * found.cluster_topics)
         joint = joint_log_likelihood(rows, mixture, labels)
-    target = posterior(varying).max(axis=1).mean()
-    return _smallest(lambda T: target - posterior(joint, T).max(axis=1).mean())
+        own = posterior(joint_log_likelihood(rows, varying, labels))[np.arange(rows.n_rows), joint.argmax(axis=1)]
+    return _smallest(lambda T: own.mean() - posterior(joint, T).max(axis=1).mean())
 
 
 def by_halves(rows: Counts, mixture: ClusterMixture, seed: np.random.SeedSequence) -> float:
@@ -186,7 +192,11 @@ def _smallest(excess: Callable[[float], float]) -> float:
 def _joint_of_half(
     half: Counts, mixture: ClusterMixture, rng: np.random.Generator, row_prior: float | None
 ) -> tuple[Array, float]:
-    """Cluster rows by some of the features; return their joint log-likelihood, (N, Q), and the topics' row prior."""
+    """Cluster rows by some of the features; return their joint log-likelihood, (N, Q), and the topics' row prior.
+
+    Topics come from LDA, wherever those of the fit come from: two results that owe their clusters to the same starts
+    agree more often than others would, and probabilities would be too large.
+    """
     n_clusters, n_topics = len(mixture.weights), min(len(mixture.topics), half.n_features)
     fit = fit_lda(half, n_topics, rng=rng, row_prior="auto" if row_prior is None else row_prior, n_init=1)
     seed, prior = np.random.SeedSequence(int(rng.integers(2**31))), float(np.mean(mixture.topic_prior))  # of new topics
@@ -207,8 +217,10 @@ def _joint_of_half(
         topic_params=best.gamma,
         sizes=np.bincount(best.labels, minlength=n_clusters).astype(np.float64),
         topic_prior=prior,
+        sums=sums,
+        smoothing=smoothing,
     )
     if mixture.concentration is not None:
-        concentration = engine.fit_concentration(half, best.labels, topics=topics, n_clusters=n_clusters, alpha=prior)
-        found = found._replace(concentration=concentration)
+        varying = engine.fit_varying_shares(half, best.labels, topics=topics, n_clusters=n_clusters, alpha=prior)
+        found = found._replace(concentration=varying.concentration)
     return joint_log_likelihood(half, found, best.labels), fit.row_prior
