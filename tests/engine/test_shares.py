@@ -321,7 +321,7 @@ def test_the_concentration_does_not_depend_on_threads_or_the_names_of_clusters()
     assert concentration_of(as_counts(X[order]), truth[order], **common) == pytest.approx(found, rel=1e-6)
 
 
-def test_every_cluster_keeps_a_mode_even_if_most_rows_have_a_single_topic():
+def test_the_concentration_leaves_every_cluster_a_mode_even_if_most_rows_have_a_single_topic():
     X, truth, topics, _ = draw(0.2)
     found = fit_varying_shares(as_counts(X), truth, topics=topics, n_clusters=5, alpha=1.0)
     assert (found.concentration * found.cluster_topics.max(axis=1) >= 1.0 - 1e-9).all()
