@@ -346,7 +346,7 @@ def test_awkward_rows_have_a_concentration(X, labels, n_topics):
         assert found == np.inf  # nothing says that shares vary
 
 
-def test_topics_that_cannot_be_told_apart_count_once():
+def test_a_concentration_counts_topics_that_cannot_be_told_apart_once():
     X, truth, topics, _ = draw(10.0, n=300, n_clusters=2)
     twice = topics[[0, 1, 2, 3, 3]]
     found = concentration_of(as_counts(X), truth, topics=twice, n_clusters=2, alpha=1.0)
