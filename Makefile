@@ -32,7 +32,7 @@ demo: $(VENV)/installed  ## Simulate the paper's design, fit it and show the res
 
 test: $(VENV)/installed-dev  ## Run the tests, then the numerical ones again without compilation
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q tests/test_kernels.py tests/topics/test_kernels.py tests/engine \
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q --numprocesses 2 --dist worksteal tests/test_kernels.py tests/topics/test_kernels.py tests/engine \
 	    -k "not concentration and not calibrated and not soft_assignments_put"  # whose simulations take minutes in Python
 
 lint: $(VENV)/installed-dev  ## Check format and style
