@@ -404,10 +404,11 @@ class MMPCA(
     def partial_fit(self, X: Any, y: object = None) -> Self:
         """Update the model with a batch of rows, in memory that does not grow with the number of batches.
 
-        The first 10,000 rows are kept; the model is refitted to them whenever their number has doubled, and one last
-        time when there are enough. From then on, rows are assigned to clusters, whose sums, sizes and topic shares are
-        updated; topics change slowly; and rows that no cluster explains form new clusters, so `n_clusters` may grow
-        (:mod:`mmpca.model.online`). After :meth:`fit`, or for a loaded model, updates begin immediately.
+        The first 50,000 rows are kept, or fewer if they have more than 20 million entries; the model is refitted to
+        them whenever their number has doubled, and one last time when there are enough. From then on, rows are assigned
+        to clusters, whose sums, sizes and topic shares are updated; topics change slowly; and rows that no cluster
+        explains form new clusters, so `n_clusters` may grow (:mod:`mmpca.model.online`). After :meth:`fit`, or for a
+        loaded model, updates begin immediately.
 
         Parameters
         ----------

@@ -1,7 +1,8 @@
 r"""Rows in batches: a fit to the first rows, then updates of sums, topic shares and topics, in constant memory.
 
-**The beginning.** Topics cannot be learned from a few rows, so the first `FIRST_ROWS` rows are kept. The model is
-refitted to them whenever their number has doubled, and one last time when there are enough.
+**The beginning.** Topics cannot be learned from a few rows, so the first ones are kept: as many as the sample on which
+a fit to large data tries its starts, or until they have `MOST_ENTRIES` entries. The model is refitted to them whenever
+their number has doubled, and one last time when there are enough.
 
 **Updates.** From then on, no row is kept. Each row of a batch is assigned to its most probable cluster; sums, sizes and
 topic shares of the clusters are updated, and every topic is averaged with the counts of the batch that belong to it,
@@ -26,6 +27,7 @@ from mmpca.backend import LocalRows, group_rows, one_blas_thread
 from mmpca.counts import Counts, no_rows, stacked
 from mmpca.engine.bound import responsibilities
 from mmpca.model import outliers, prediction
+from mmpca.model.starts import SAMPLED_ROWS
 
 if TYPE_CHECKING:
     from mmpca.model.estimator import MMPCA
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
-FIRST_ROWS = 10_000  # kept to learn topics and clusters
+MOST_ENTRIES = 20_000_000  # of the first rows, which are kept to learn topics and clusters: 160 MB
 GROWTH = 2  # of the number of rows between two fits to them
 LEAST_NEW, MOST_KEPT = 30, 1000  # rows that do not fit, before a cluster is made of them, and kept for one
 # Attributes of a fit that do not hold after another batch.
@@ -62,7 +64,7 @@ def partial_fit(model: MMPCA, counts: Counts, attributes: dict[str, object]) -> 
     if is_new or (kept is not None and kept.first.n_rows):
         kept = nothing if kept is None else kept
         first = stacked([kept.first, counts])
-        is_last = first.n_rows >= FIRST_ROWS
+        is_last = first.n_rows >= SAMPLED_ROWS or first.nnz >= MOST_ENTRIES
         if is_new or is_last or first.n_rows >= GROWTH * kept.n_fitted:
             model.fit_rows(LocalRows(first), attributes=attributes)
             labels = model.labels_[-counts.n_rows :]
