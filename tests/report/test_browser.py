@@ -572,6 +572,7 @@ def test_the_map_can_be_walked_by_arrow_keys(row_map):
     assert first != second
     row_map.press(Keys.ENTER)
     assert second.startswith(row_map.texts("#picked .name")[0])
+    assert row_map.shown("#tip") == []
 
 
 def test_the_slider_ranks_features_by_lift_or_by_share(page, study):

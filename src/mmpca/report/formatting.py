@@ -82,8 +82,8 @@ def percent(share: float) -> str:
 
     Examples
     --------
-    >>> percent(0.25), percent(0.0004), percent(0.9999), percent(1.0), percent(float("nan"))
-    ('25%', '< 0.1%', '> 99.9%', '100%', 'unknown')
+    >>> percent(0.25), percent(0.0004), percent(0.988), percent(0.9999), percent(1.0), percent(float("nan"))
+    ('25%', '< 0.1%', '98.8%', '> 99.9%', '100%', 'unknown')
     """
     if np.isnan(share):
         return "unknown"
@@ -91,7 +91,7 @@ def percent(share: float) -> str:
         return "< 0.1%"
     if 0.9995 <= share < 1:
         return "> 99.9%"
-    return f"{100 * share:.0f}%" if share in (0, 1) or 0.0995 <= share < 0.9895 else f"{100 * share:.1f}%"
+    return f"{100 * share:.0f}%" if share in (0, 1) or 0.0995 <= share < 0.985 else f"{100 * share:.1f}%"
 
 
 def whole_percent(share: float) -> str:

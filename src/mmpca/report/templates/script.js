@@ -204,7 +204,7 @@
   const VERDICTS = ["clear", "likely", "borderline"];
   const NO_CLUSTER = 65535, UNKNOWN = 255;
   const nameOf = (i) => (rows.name ? rows.name[i] : `${ROW} ${numberOf(i)}`);
-  const share = (p) => (p >= 1 ? "100%" : p >= 0.9995 ? "> 99.9%" : p > 0 && p < 0.0005 ? "< 0.1%" : p >= 0.0995 && p < 0.9895 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(1)}%`);
+  const share = (p) => (p >= 1 ? "100%" : p >= 0.9995 ? "> 99.9%" : p > 0 && p < 0.0005 ? "< 0.1%" : p >= 0.0995 && p < 0.985 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(1)}%`);
 
   // The verdict with the number that decides it: the probability, or the share of refits that agree if it is smaller.
   const rated = ({ verdict, probability, stability }) => (stability !== null && stability < probability ? `${verdict}, ${share(stability)} of refits` : `${verdict}, ${share(probability)}`);
@@ -807,8 +807,10 @@
         const ahead = (dx, dy) => dx * step[0] + dy * step[1] > 1 && Math.abs(dx * step[1]) + Math.abs(dy * step[0]) <= dx * step[0] + dy * step[1];
         const next = nearest(from, Infinity, map.current < 0 ? undefined : ahead);
         if (next >= 0) pointTo(next);
-      } else if (event.key === "Enter" && map.current >= 0) pickRows([map.current]);
-      else if (event.key === "Escape") pickRows([]);
+      } else if (event.key === "Enter" && map.current >= 0) {
+        pickRows([map.current]);
+        tip.hidden = true; // it might cover the opened row
+      } else if (event.key === "Escape") pickRows([]);
     });
     for (const button of all("[data-color]")) {
       button.addEventListener("click", () => {
