@@ -60,3 +60,8 @@ def test_a_source_needs_a_lead_beyond_its_error_in_all_splits_and_must_agree_as_
 def test_data_of_the_model_take_their_topics_from_lda_however_noisy_or_unbalanced(balance, noise, seed):
     X = paper_design(400, balance=balance, noise=noise, random_state=seed).X
     assert MMPCA(6, 4, n_init=1, random_state=seed).fit(X).topics_source_ == "lda"
+
+
+@pytest.mark.parametrize("X", [np.eye(4, 5, dtype=int) + 1, np.ones((5, 3), dtype=int), np.arange(1, 13).reshape(6, 2)])
+def test_too_few_rows_or_features_for_a_comparison_take_their_topics_from_lda(X):
+    assert MMPCA(len(X), 2, random_state=0).fit(X).topics_source_ == "lda"

@@ -383,20 +383,24 @@ def compare_sources(fit: Fit, rows: RowBackend) -> str:
         sample = sample._replace(row_prior=found.topics.row_prior)  # the first half shows the prior to use
         return found.best.labels
 
-    left, scores = list(LEARNED), dict[str, list[Agreement]]()
+    left, scores = list(LEARNED), {source: list[Agreement]() for source in LEARNED}
     for _ in range(LEAST_SPLITS):
         agreements = agreements_of_halves(some, fit.n_clusters, rng, labels_of, left)
-        if agreements is None or sample.monitor.is_stopped:
-            break
-        for source, agreement in zip(left, agreements, strict=True):
-            scores.setdefault(source, []).append(agreement)
-        left = [source for source in left if not is_hopeless(scores["lda"][-1], scores[source][-1])]
-        if left == ["lda"]:
+        if sample.monitor.is_stopped:
+            fit.monitor.stop()
+        if agreements is None or sample.monitor.is_stopped:  # too few features or rows, or no time to compare anything
             return "lda"
-    if sample.monitor.is_stopped:
-        fit.monitor.stop()
-        return "lda"
-    best = "lda"
+        found = dict(zip(left, agreements, strict=True))
+        for source in left:
+            scores[source].append(found[source])
+        if "lda" in found:  # its labels take by far the longest
+            lda, others = found["lda"], list(found.values())
+            left = [source for source in left if not is_hopeless(lda, found[source])]
+            if any(is_hopeless(other, lda) and other.ari >= lda.ari for other in others):
+                left.remove("lda")
+        if len(left) == 1:
+            return left[0]
+    best = left[0]
     for source in left[1:]:
         if is_better_confirmed(scores[best], scores[source]):
             best = source
