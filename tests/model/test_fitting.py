@@ -52,6 +52,8 @@ def test_a_source_needs_a_lead_beyond_its_error_in_all_splits_and_must_agree_as_
     assert not is_better_confirmed(best, splits(1.2, 0.9, 0.95))
     assert not is_better_confirmed(best, splits(1.2, 1.1))
     assert not is_better_confirmed(best, splits(1.2, 1.1, 1.15, ari=0.3))
+    assert not is_better_confirmed(best, splits(1.2, 1.1, 1.15, ari=0.499), agrees_better=True)
+    assert is_better_confirmed(best, splits(1.2, 1.1, 1.15, ari=0.6), agrees_better=True)
     assert is_hopeless(best[0], splits(0.8)[0])
     assert not is_hopeless(best[0], splits(0.9)[0])
 

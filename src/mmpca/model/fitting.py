@@ -402,7 +402,8 @@ def compare_sources(fit: Fit, rows: RowBackend) -> str:
             return left[0]
     best = left[0]
     for source in left[1:]:
-        if is_better_confirmed(scores[best], scores[source]):
+        # Starts from tf-idf may divide large clusters in ways that other features confirm only in part.
+        if is_better_confirmed(scores[best], scores[source], agrees_better=(best, source) == ("mixture", "tfidf")):
             best = source
     return best
 
@@ -498,14 +499,15 @@ def is_hopeless(best: Agreement, other: Agreement) -> bool:
     return best.information - other.information > 2.0 * np.hypot(best.error, other.error)
 
 
-def is_better_confirmed(best: Sequence[Agreement], others: Sequence[Agreement]) -> bool:
-    """Return True if clusters share more information over the splits than the best ones before, and agree as well.
+def is_better_confirmed(best: Sequence[Agreement], others: Sequence[Agreement], *, agrees_better: bool = False) -> bool:
+    """Return True if clusters share clearly more information over the splits than the best ones before.
 
-    A source may divide a large cluster in ways that other features confirm a little, and agree much less on the whole.
+    Their adjusted Rand index must not be clearly smaller either; with `agrees_better`, it must be clearly larger.
     """
     if len(others) < LEAST_SPLITS:
         return False
     leads = np.array([other.information - one.information for one, other in zip(best, others, strict=True)])
     lags = np.array([one.ari - other.ari for one, other in zip(best, others, strict=True)])
     errors = [values.std(ddof=1) / np.sqrt(len(values)) for values in (leads, lags)]
-    return bool(leads.mean() > errors[0] and lags.mean() <= 2.0 * errors[1])
+    most = -errors[1] if agrees_better else 2.0 * errors[1]
+    return bool(leads.mean() > errors[0] and lags.mean() <= most)
