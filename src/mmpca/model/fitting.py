@@ -396,7 +396,7 @@ def compare_sources(fit: Fit, rows: RowBackend) -> str:
         if "lda" in found:  # its labels take by far the longest
             lda, others = found["lda"], list(found.values())
             left = [source for source in left if not is_hopeless(lda, found[source])]
-            if any(is_hopeless(other, lda) and other.ari >= lda.ari for other in others):
+            if any(is_hopeless(other, lda) for other in others):
                 left.remove("lda")
         if len(left) == 1:
             return left[0]
@@ -502,12 +502,11 @@ def is_hopeless(best: Agreement, other: Agreement) -> bool:
 def is_better_confirmed(best: Sequence[Agreement], others: Sequence[Agreement], *, agrees_better: bool = False) -> bool:
     """Return True if clusters share clearly more information over the splits than the best ones before.
 
-    Their adjusted Rand index must not be clearly smaller either; with `agrees_better`, it must be clearly larger.
+    With `agrees_better`, their adjusted Rand index must be clearly larger, too.
     """
     if len(others) < LEAST_SPLITS:
         return False
     leads = np.array([other.information - one.information for one, other in zip(best, others, strict=True)])
     lags = np.array([one.ari - other.ari for one, other in zip(best, others, strict=True)])
     errors = [values.std(ddof=1) / np.sqrt(len(values)) for values in (leads, lags)]
-    most = -errors[1] if agrees_better else 2.0 * errors[1]
-    return bool(leads.mean() > errors[0] and lags.mean() <= most)
+    return bool(leads.mean() > errors[0] and (lags.mean() < -errors[1] or not agrees_better))
