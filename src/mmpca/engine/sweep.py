@@ -33,6 +33,7 @@ EXACT_FACTOR = 1e100  # trusts no estimate
 # Blocks grow with the data so that their overhead stays small.
 MIN_BLOCK, BLOCKS_PER_EPOCH = 32, 16
 LARGE_BLOCK, MOST_BLOCKS = 4096, 64  # blocks stop growing at this size, until there are this many of them
+CAREFUL_BLOCKS = 4  # of a careful epoch, and the number of other blocks that each of them replaces at most
 ROUNDING = 1e-12  # relative rounding error of a bound
 
 
@@ -62,9 +63,12 @@ class Sweep:
     ----------
     error_factors : tuple of float
         Factors of the error bounds: of the screening pass and, if there is one, of the verifying pass.
+    is_careful : bool
+        Whether the moves of a block are kept only if the bound, recomputed, has risen.
     """
 
     error_factors: tuple[float, ...] = (1.0,)
+    is_careful = False
 
     def active(self, rows: Rows, min_gain: float, *, is_verifying: bool) -> Rows:
         """Return the rows that may still gain, in their order."""
@@ -394,11 +398,11 @@ def climb(
     if not history.bounds:
         history.bounds.append(current)
     sweep = _sweep(state, options, backend) if sweep is None else sweep
-    size = block_size(n_rows, options.algorithm)
     history.converged = False
     while not history.interrupted and history.n_epochs - n_before < options.max_epochs:
         before = state.labels.copy(), state.clusters.gamma.copy()
         order, min_gain = rng.permutation(n_rows), options.tol * abs(current)
+        size = block_size(n_rows, options.algorithm, is_careful=sweep.is_careful)
         if options.known is not None:
             order = order[options.known[order] < 0]
         try:
@@ -452,9 +456,13 @@ def _sweep(state: State, options: SearchOptions, backend: RowBackend) -> Sweep:
     return GreedySweep(state, backend, options.verify_factor)
 
 
-def block_size(n_rows: int, algorithm: str) -> int:
-    """Return how many rows are evaluated against one frozen state; it depends on the size of the data alone."""
+def block_size(n_rows: int, algorithm: str, *, is_careful: bool = False) -> int:
+    """Return how many rows are evaluated against one frozen state; it does not depend on threads or workers.
+
+    A careful sweep refreshes all clusters that a block has changed, so it has fewer blocks.
+    """
     if algorithm == "cvem":
         return n_rows
     # On a cluster, the tables are sent once per block, so the number of blocks must not grow without limit.
-    return int(np.clip(n_rows // BLOCKS_PER_EPOCH, MIN_BLOCK, max(LARGE_BLOCK, n_rows // MOST_BLOCKS)))
+    size = int(np.clip(n_rows // BLOCKS_PER_EPOCH, MIN_BLOCK, max(LARGE_BLOCK, n_rows // MOST_BLOCKS)))
+    return max(size, min(CAREFUL_BLOCKS * size, -(-n_rows // CAREFUL_BLOCKS))) if is_careful else size

@@ -376,7 +376,7 @@ def compare_sources(fit: Fit, rows: RowBackend) -> str:
     def labels_of(half: Counts, source: str) -> Labels:
         nonlocal sample
         if source != "lda":
-            own_labels = partial(mixture_labels, from_tfidf=source == "tfidf", n_chains=1)
+            own_labels = partial(mixture_labels, from_tfidf=source == "tfidf", n_chains=1, threads=rows.threads)
             return own_labels(half, fit.n_clusters, rng, sample.monitor)
         own = sample._replace(n_topics=min(fit.n_topics, half.n_features))
         found = find_clusters(own, LocalRows(half, rows.threads))
