@@ -394,9 +394,9 @@ def compare_sources(fit: Fit, rows: RowBackend) -> str:
         for source in left:
             scores[source].append(found[source])
         if "lda" in found:  # its labels take by far the longest
-            lda, others = found["lda"], list(found.values())
+            lda = found["lda"]
             left = [source for source in left if not is_hopeless(lda, found[source])]
-            if any(is_hopeless(other, lda) for other in others):
+            if len(left) > 1 and all(is_hopeless(found[source], lda) for source in left[1:]):
                 left.remove("lda")
         if len(left) == 1:
             return left[0]
