@@ -8,7 +8,7 @@ import pytest
 from mmpca import MMPCA, load
 from mmpca.engine.sweep import GreedySweep
 from mmpca.model.temperature import by_agreement
-from mmpca.simulate import paper_design, simulate_mmpca
+from mmpca.simulate import paper_design, simulate_mmpca, sparse_topics
 
 
 def draw(n_samples, seed, *, concentration=np.inf):
@@ -161,3 +161,13 @@ def test_degenerate_data_have_a_temperature():
     for model in (one, few, same):
         assert np.isfinite(model.temperature_)
         assert model.temperature_ >= 1.0
+
+
+def test_clusters_that_a_sample_cannot_find_again_are_not_less_sure_for_that():
+    rng = np.random.default_rng(0)
+    topics = sparse_topics(20, 12_000, concentration=0.1, random_state=rng)
+    shares = rng.dirichlet(np.full(20, 0.3), 12)
+    data = simulate_mmpca(1500, topics=topics, cluster_topics=shares, lengths=40, noise=0.1, random_state=rng)
+    model = MMPCA(12, 20, topics=topics, start=data.labels, max_epochs=0, random_state=0).fit(data.X)
+    certainty = model.predict_proba(data.X).max(axis=1).mean()  # 1,200 rows of 20 counts tell nothing of the clusters
+    assert certainty == pytest.approx((model.predict(data.X) == data.labels).mean(), abs=0.05)

@@ -253,7 +253,14 @@ def draw_shares(
 # features cannot. So the variance model to prefer is the one whose clusters agree best between two random halves.
 
 
-def feature_halves(rows: Counts, rng: np.random.Generator) -> tuple[Counts, Counts] | None:
+class Half(NamedTuple):
+    """Rows in one half of the features."""
+
+    rows: Counts
+    features: NDArray[np.int64]  # their columns in the whole
+
+
+def feature_halves(rows: Counts, rng: np.random.Generator) -> tuple[Half, Half] | None:
     """Divide the features that occur at random; return the rows that have counts in both halves, in each half.
 
     None if fewer than four features occur, or if no row has counts in both halves.
@@ -261,10 +268,10 @@ def feature_halves(rows: Counts, rng: np.random.Generator) -> tuple[Counts, Coun
     present = rng.permutation(np.flatnonzero(rows.column_totals()))
     if len(present) < 4:
         return None
-    X = rows.to_csr()
-    first, second = (as_counts(X[:, np.sort(present[start::2])], empty_rows="allow") for start in (0, 1))
+    X, features = rows.to_csr(), [np.sort(present[start::2]) for start in (0, 1)]
+    first, second = (as_counts(X[:, some], empty_rows="allow") for some in features)
     kept = np.flatnonzero((np.diff(first.indptr) > 0) & (np.diff(second.indptr) > 0))
-    return (first.take(kept), second.take(kept)) if kept.size else None
+    return (Half(first.take(kept), features[0]), Half(second.take(kept), features[1])) if kept.size else None
 
 
 def contenders(scores: Array) -> NDArray[np.int64]:

@@ -467,9 +467,9 @@ def agreements_of_halves(
     None if there are too few rows or features. ``labels_of(half, candidate)`` clusters the rows of a half.
     """
     halves = feature_halves(rows, rng)
-    if halves is None or halves[0].n_rows <= n_clusters:
+    if halves is None or halves[0].rows.n_rows <= n_clusters:
         return None
-    first, second = halves
+    first, second = (half.rows for half in halves)
     agreements = list[Agreement]()
     for candidate in candidates:
         agreements.append(agreement(labels_of(first, candidate), labels_of(second, candidate)))

@@ -12,7 +12,9 @@ of which needs known classes.
 .. math:: E\, a_i b_i' = A\, diag(\pi)^{-1} B, \qquad A = E\, a_i a_i', \quad B = E\, b_i b_i'.
 
 The trace on the left is the rate at which labels drawn from the two agree; that on the right is the rate to expect.
-Overconfident probabilities promise more agreement than there is. T is the smallest temperature at which they do not.
+Overconfident probabilities promise more agreement than there is. T is the smallest temperature at which they do not. If
+there are many rows, a sample of them is clustered, and it may be too small to find any clusters in half of the
+features. Both halves are then scored under the fitted clusters, which come from all rows.
 
 **Shares that vary.** The halves of a row have its topic shares in common, so they agree even where these stray from the
 cluster's. The likelihood with shares of their own for each row (:mod:`mmpca.engine.shares`) allows for this. Labels cut
@@ -22,7 +24,7 @@ temperature at which the mean probability of the most probable clusters is what 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +33,8 @@ from scipy.optimize import linear_sum_assignment
 from mmpca import engine
 from mmpca.backend import LocalRows, one_blas_thread
 from mmpca.counts import Counts
-from mmpca.model.dispersion import feature_halves
+from mmpca.model.dispersion import Half, feature_halves
+from mmpca.model.fitting import agreement
 from mmpca.model.prediction import (
     ClusterMixture,
     choose_smoothing,
@@ -48,6 +51,7 @@ Labels = NDArray[np.int32]
 N_SPLITS = 3  # of the features; the result is the geometric mean
 MIN_ROWS, ROWS_PER_CLUSTER, MAX_ROWS = 1000, 100, 5000  # in the sample of the fitted rows, if there are more
 SHARE_ROWS_PER_CLUSTER = 20  # of these, for the second estimate: at least `MIN_ROWS` in all
+LOST = 0.1  # share of the information of the fitted clusters below which a sample has not found clusters
 LARGEST = 2.0**20  # beyond which probabilities say nothing
 BISECTIONS = 30
 
@@ -135,12 +139,15 @@ def by_halves(rows: Counts, mixture: ClusterMixture, seed: np.random.SeedSequenc
     with one_blas_thread():
         for _ in range(N_SPLITS):
             halves = feature_halves(rows, rng)
-            if halves is None or halves[0].n_rows < 2 * len(mixture.weights):
+            if halves is None or halves[0].rows.n_rows < 2 * len(mixture.weights):
                 break
             joints = []
             for half in halves:
-                joint, row_prior = _joint_of_half(half, mixture, rng, row_prior)  # the first row prior suits all
+                joint, row_prior = _joint_of_half(half.rows, mixture, rng, row_prior)  # the first prior suits all
                 joints.append(joint)
+            if mixture.sizes is not None and rows.n_rows < mixture.sizes.sum():
+                fitted = [_joint_of_fit(half, mixture) for half in halves]
+                joints = fitted if _information(joints) < LOST * _information(fitted) else joints
             found.append(by_agreement(*joints))
     return float(np.exp(np.mean(np.log(found)))) if found else 1.0
 
@@ -224,3 +231,18 @@ def _joint_of_half(
         varying = engine.fit_varying_shares(half, best.labels, topics=topics, n_clusters=n_clusters, alpha=prior)
         found = found._replace(concentration=varying.concentration)
     return joint_log_likelihood(half, found, best.labels), fit.row_prior
+
+
+def _joint_of_fit(half: Half, mixture: ClusterMixture) -> Array:
+    """Return the joint log-likelihood of rows under the fitted clusters, given some of the features, (N, Q)."""
+    topics = mixture.topics[:, half.features]
+    masses = np.maximum(topics.sum(axis=1), np.finfo(float).tiny)  # (K,)
+    shares = mixture.cluster_topics * masses
+    own = ClusterMixture(topics / masses[:, None], shares / shares.sum(axis=1, keepdims=True), mixture.weights)
+    return joint_log_likelihood(half.rows, own._replace(concentration=mixture.concentration))
+
+
+def _information(joints: Sequence[Array]) -> float:
+    """Return the information that the most probable clusters of two results share."""
+    first, second = (joint.argmax(axis=1).astype(np.int32) for joint in joints)
+    return agreement(first, second).information
