@@ -91,7 +91,7 @@ def test_dense_input_gives_the_same_counts(dtype, order):
         np.repeat(DENSE, 2, axis=1)[:, ::2],
         np.ma.masked_array(DENSE),
         pd.DataFrame(DENSE),
-        pd.DataFrame(DENSE, columns=["indices", "sparse", "data", "b"]),
+        pd.DataFrame(DENSE, columns=["indices", "sparse", "data", "slice"]),
         pd.DataFrame(DENSE).astype({0: "float32", 1: "uint8"}),
         pd.DataFrame(DENSE).astype("Int64"),
         pd.DataFrame(DENSE).astype(object),

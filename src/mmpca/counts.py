@@ -437,7 +437,9 @@ def _check_columns(X: Any, name: str) -> None:
     """Raise CountsError if a table has a column of text."""
     if not hasattr(X, "columns") or not len(X):
         return
-    values = np.asarray(X.slice(0, 1) if hasattr(X, "slice") else X[:1], dtype=object).ravel()
+    # In pandas, `slice` is a column if there is one of this name.
+    first = X.slice(0, 1) if callable(getattr(X, "slice", None)) else X[:1]
+    values = np.asarray(first, dtype=object).ravel()
     for column, value in enumerate(values):
         if isinstance(value, str) and not is_number(value):
             title = list(getattr(X, "column_names", X.columns))[column]
