@@ -388,8 +388,8 @@ def compare_sources(fit: Fit, rows: RowBackend) -> str:
         agreements = agreements_of_halves(some, fit.n_clusters, rng, labels_of, left)
         if sample.monitor.is_stopped:
             fit.monitor.stop()
-        if agreements is None or sample.monitor.is_stopped:  # too few features or rows, or no time to compare anything
-            return "lda"
+        if agreements is None or sample.monitor.is_stopped:  # too few features or rows, or no time to compare more
+            return left[0]
         found = dict(zip(left, agreements, strict=True))
         for source in left:
             scores[source].append(found[source])
@@ -500,12 +500,10 @@ def is_hopeless(best: Agreement, other: Agreement) -> bool:
 
 
 def is_better_confirmed(best: Sequence[Agreement], others: Sequence[Agreement], *, agrees_better: bool = False) -> bool:
-    """Return True if clusters share clearly more information over the splits than the best ones before.
+    """Return True if clusters share clearly more information over the same splits than the best ones before.
 
     With `agrees_better`, their adjusted Rand index must be clearly larger, too.
     """
-    if len(others) < LEAST_SPLITS:
-        return False
     leads = np.array([other.information - one.information for one, other in zip(best, others, strict=True)])
     lags = np.array([one.ari - other.ari for one, other in zip(best, others, strict=True)])
     errors = [values.std(ddof=1) / np.sqrt(len(values)) for values in (leads, lags)]
