@@ -403,11 +403,11 @@ def fit_varying_shares(
         gamma = from_sums(sums, np.ones(n_clusters), beta=topics, alpha=alpha, gamma=gamma).clusters.gamma
         theta = gamma / gamma.sum(axis=1, keepdims=True)
         members = [np.flatnonzero(weights[:, q] > LEAST_WEIGHT) for q in range(n_clusters)]
+        at = [q for q in range(n_clusters) if len(members[q])]
         moments = threads.map(
             lambda q: share_moments(rows.take(members[q]), topics, theta[q]),  # noqa: B023 - called at once
-            [q for q in range(n_clusters) if len(members[q])],
+            at,
         )
-        at = [q for q in range(n_clusters) if len(members[q])]
         variance = share_variance(
             moments,
             [lengths[members[q]] for q in at],
