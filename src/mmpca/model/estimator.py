@@ -102,9 +102,9 @@ class MMPCA(
     topics : {"auto", "lda", "mixture", "tfidf", "random"} or array of shape (n_topics, n_features), default="auto"
         Topics used by the search (beta in the paper): learned from the rows by latent Dirichlet allocation ("lda", as
         published); from the clusters of a mixture without topics, which often suits texts better, and which starts at
-        random ("mixture") or from k-means on tf-idf ("tfidf"); the one of these three on whose clusters two halves of
-        the features agree best ("auto", see docs/topics.md; always "lda" with "polya" and "vbem"); drawn at random; or
-        given. Rows of an array must sum to one.
+        random ("mixture") or from k-means on tf-idf ("tfidf"); from the one of these three sources whose clusters agree
+        best between two random halves of the features ("auto", see docs/topics.md; always "lda" with "polya" and
+        "vbem"); drawn at random; or given. Rows of an array must sum to one.
     topic_prior : float, array of shape (n_topics,) or "estimate", default=1.0
         Dirichlet prior of the topic proportions of clusters (alpha in the paper): the same for every topic, one value
         for each, or ``"estimate"``, which maximizes the bound over it in turn with the search. An estimate needs many
@@ -362,7 +362,7 @@ class MMPCA(
         callback : callable, optional
             Called repeatedly with a :class:`mmpca.monitor.Progress`. If it returns a true value, the fit stops as
             with Ctrl-C: the best state found so far is kept, with a warning. Without it, scikit-learn's callbacks
-            (``model.set_callbacks(ProgressBar())``, scikit-learn 1.9) are told of each stage.
+            (``model.set_callbacks(ProgressBar())``, scikit-learn 1.9) receive each stage.
         checkpoint : path, optional
             A file for the topics and, in a greedy search over more than 50,000 rows, for the labels after each epoch.
             If the file exists, the fit resumes from it and ends at a maximum of the bound, though not necessarily the

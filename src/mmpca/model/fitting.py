@@ -1,8 +1,8 @@
 """One fit: topics, starts, and the search for the labels that maximize the bound, in the units of the dispersion.
 
-`find_clusters` is the whole of it. Two things may be chosen by comparing candidates on a sample of the rows: where the
-topics come from (`compare_sources`) and, for overdispersed counts, the units of the fit (`compare_units`), both by the
-agreement between two halves of the features.
+`find_clusters` is the entire fit. Two choices compare candidates on a sample of the rows: the source of the topics
+(`compare_sources`) and, for overdispersed counts, the units of the fit (`compare_units`). Both prefer the candidate
+whose clusters agree best between two random halves of the features.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ COMPARED_ROWS, ROWS_PER_CLUSTER = 2000, 20
 # Dispersion and stabilization, compared from a few starts on each half of the features; the first wins ties.
 UNITS: tuple[tuple[str, str | None], ...] = (("polya", None), ("multinomial", "sqrt"), ("multinomial", None))
 COMPARED_STARTS, COMPARED_TOL = 2, 1e-4
-COMPARED_EPOCHS = 20  # of a search for labels that are only compared: polishing them takes long and changes little
+COMPARED_EPOCHS = 20  # of a search for labels that are only compared: more epochs take long and change little
 CONCENTRATION_ROWS = 1000  # from which the concentration of topic shares is estimated
 
 
@@ -269,9 +269,9 @@ def search_labels(
 def _better_for_known(rows: RowBackend, known: Labels | None, candidates: list[Outcome]) -> Outcome:
     """Return the first of two searches unless the second one is better by its bound or by the known labels.
 
-    It is if it agrees with clearly more of the known labels, each row assigned without its own contribution, or if its
-    bound is higher and it agrees with as many. Bounds alone would favor clusters that fit the rows a little better and
-    have less to do with the labels.
+    The second one is better if it agrees with clearly more of the known labels, each row assigned without its own
+    contribution, or if its bound is higher and it agrees with at least as many. The bound alone would favor clusters
+    that fit the rows slightly better but match the labels less.
     """
     assert known is not None
     given = np.flatnonzero(known >= 0)
@@ -357,10 +357,11 @@ def measure_concentration(found: Found, sums: Array, smoothing: float) -> float:
 
 
 def compare_sources(fit: Fit, rows: RowBackend) -> str:
-    """Return the source of topics whose clusters are best found again from other features.
+    """Return the source of topics whose clusters agree best between two random halves of the features.
 
-    The clusters of each source are found twice, from random halves of the features. In a fixed order, a source replaces
-    the best one before it if its clusters share more information, by more than the standard error over splits.
+    Each source clusters the rows twice, once from each half. In a fixed order, a source replaces the best one so far if
+    its two partitions share more information, by more than the standard error over splits. To replace "mixture",
+    "tfidf" also needs a higher adjusted Rand index. With too few rows or features to divide, the source is "lda".
     """
     rng = np.random.default_rng([*fit.topics_seed.generate_state(2), 1])
     n_compared = max(COMPARED_ROWS, ROWS_PER_CLUSTER * fit.n_clusters)
@@ -370,7 +371,7 @@ def compare_sources(fit: Fit, rows: RowBackend) -> str:
     # Labels that are only compared need no merges and splits of large tables.
     is_large = fit.n_clusters * fit.n_topics * rows.n_features > LARGE_TABLES
     limits: dict[str, Any] = {"max_epochs": min(fit.max_epochs, COMPARED_EPOCHS), "merge_split": not is_large}
-    units: dict[str, Any] = {"dispersion": "multinomial", "stabilize": None}  # the rows already are in those of the fit
+    units: dict[str, Any] = {"dispersion": "multinomial", "stabilize": None}  # the rows already are in its units
     sample = fit.on_sample(**cheap, **limits, **units, monitor=fit.monitor.silent())
 
     def labels_of(half: Counts, source: str) -> Labels:
@@ -448,9 +449,9 @@ def compare_units(fit: Fit, backend: RowBackend) -> tuple[str, str | None]:
 
 
 class Agreement(NamedTuple):
-    """How well two partitions of the same rows agree."""
+    """Agreement between two partitions of the same rows."""
 
-    information: float  # that they share, in nats per row beyond what is expected by chance
+    information: float  # that they share: nats per row, minus the value expected by chance
     error: float  # of the information, over rows
     ari: float
 
@@ -479,7 +480,7 @@ def agreements_of_halves(
 def agreement(first: Labels, second: Labels) -> Agreement:
     """Return how well two partitions agree.
 
-    Unlike the adjusted Rand index, information distinguishes many clusters that are found again from a few large ones.
+    Unlike the adjusted Rand index, information ranks many reproducible clusters above a few large ones.
     """
     from sklearn.metrics import adjusted_rand_score  # not needed otherwise
     from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
@@ -495,14 +496,14 @@ def agreement(first: Labels, second: Labels) -> Agreement:
 
 
 def is_hopeless(best: Agreement, other: Agreement) -> bool:
-    """Return True if one comparison is enough to see that clusters share less information than others."""
+    """Return True if the second agreement is clearly below the first, so further splits can be skipped."""
     return best.information - other.information > 2.0 * np.hypot(best.error, other.error)
 
 
 def is_better_confirmed(best: Sequence[Agreement], others: Sequence[Agreement], *, agrees_better: bool = False) -> bool:
-    """Return True if clusters share clearly more information over the same splits than the best ones before.
+    """Return True if a candidate shares clearly more information over the same splits than the best one so far.
 
-    With `agrees_better`, their adjusted Rand index must be clearly larger, too.
+    With `agrees_better`, its adjusted Rand index must also be clearly higher.
     """
     leads = np.array([other.information - one.information for one, other in zip(best, others, strict=True)])
     lags = np.array([one.ari - other.ari for one, other in zip(best, others, strict=True)])
