@@ -2,7 +2,7 @@
 
 Every system gets the counts and the number of classes (as many topics as clusters, if it has topics), and one seed.
 Each fit runs in a process of its own, which measures processor time and peak memory. Finished fits are kept. Fits that
-are not run keep the numbers of the page: `--systems mmpca` updates one row.
+are not run keep their numbers on the page: `--systems mmpca` updates one row.
 """
 
 from __future__ import annotations

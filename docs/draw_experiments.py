@@ -1,6 +1,6 @@
 """Insert figures and tables of finished experiments into docs/experiments.md; `make experiments` runs them first.
 
-Results may be in several folders, for example if some methods were run with other code or on fewer data sets.
+Results may be in several folders, for example if some methods were run with a different version or on fewer data sets.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def result_table(folder: Path, name: str) -> Path:
 
 
 def combined(name: str, tables: Sequence[Table]) -> Table:
-    """Return the rows of all tables, sorted as in one run; a method is taken from the last table that has it."""
+    """Return the rows of all tables, in the order of one run; a method comes from the last table that has it."""
     if len(tables) == 1:
         return tables[0]
     experiment = make(name)
@@ -83,7 +83,7 @@ def draw(name: str, results: Table, folder: Path) -> None:
 
 
 def data_sets(results: Table) -> str:
-    """Return a line that says how many data sets the means are taken over, by method if that differs."""
+    """Return a line with the number of data sets behind the means, by method if it differs."""
     seeds: dict[str, set[Any]] = {}
     for method, seed in zip(results.get("method", results.get("seed", ())), results.get("seed", ()), strict=True):
         seeds.setdefault(method if "method" in results else "", set()).add(seed)

@@ -148,7 +148,7 @@ def even_slices(ends: NDArray[np.int64], n_wanted: int) -> list[slice]:
 
 
 def slices_of(block: Counts, rows: Rows | None = None) -> list[slice]:
-    """Cut some rows of a block, by default all, into slices whose partial sums take less memory than their entries."""
+    """Cut rows of a block (by default, all) into slices whose partial sums take less memory than their entries."""
     ends = block.indptr
     if rows is not None:
         ends = np.concatenate([[0], np.cumsum(block.indptr[rows + 1] - block.indptr[rows])])

@@ -370,7 +370,7 @@ def _as_matrix(X: Any, name: str) -> Any:
 def _dense(X: Any) -> NDArray[Any]:
     """Return a dense table as an array; in a pandas data frame, missing values of any type become NaN."""
     if hasattr(X, "iloc") and X.ndim == 2 and not all(isinstance(dtype, np.dtype) for dtype in X.dtypes):
-        with suppress(TypeError, ValueError):  # text; as an object, it gets an error with its place
+        with suppress(TypeError, ValueError):  # text; a later check raises an error with its location
             numbers: NDArray[np.float64] = X.to_numpy(np.float64, na_value=np.nan)
             return numbers
     return np.asarray(X)
@@ -387,7 +387,7 @@ def _dimensions_error(matrix: Any, name: str) -> CountsError:
         return CountsError(
             f"{name} must be a matrix of counts, but it is {found}. Read a file with mmpca.io.read_counts(path).X. "
             "mmpca.TextClusters clusters texts, and mmpca.TextClusters.load loads such a model; mmpca.text.CountTexts "
-            "only counts words."
+            "counts words without clustering."
         )
     kind = "scalar" if matrix.ndim == 0 else "1D"
     return CountsError(
@@ -434,7 +434,7 @@ def in_memory(X: Any) -> Any:
 
 
 def _check_columns(X: Any, name: str) -> None:
-    """Raise CountsError if a table has a column of text."""
+    """Raise CountsError if a table has a text column."""
     if not hasattr(X, "columns") or not len(X):
         return
     # In pandas, `slice` is a column if there is one of this name.
@@ -453,7 +453,7 @@ def _check_columns(X: Any, name: str) -> None:
 
 
 def is_number(text: str) -> bool:
-    """Return True if a text is a number."""
+    """Return True if a string is a number."""
     try:
         float(text)
     except ValueError:

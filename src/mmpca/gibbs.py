@@ -213,7 +213,7 @@ def run_chains(
 ) -> list[Chain]:
     """Run chains side by side from generators and labels, as in `run_chain`, and return their final states.
 
-    `map_chains` makes a pass of each of them, possibly in threads; a request to stop ends all after the same pass.
+    `map_chains` runs a pass of each chain, possibly in threads; a request to stop ends all chains after the same pass.
     """
     is_present = rows.column_totals() > 0
     features, row_totals = (np.cumsum(is_present) - 1)[rows.indices], rows.row_totals()

@@ -297,7 +297,7 @@ class History:
         self.report(work, epoch=epoch, n_moves=self.n_moves_now, bound=bound)
 
     def report(self, work: str, **search: Any) -> bool:
-        """Report work of the search, such as merges between two epochs; return False if it is interrupted."""
+        """Report work of the search, such as merges between two epochs; return False if the search is interrupted."""
         of = f"start {self.start}" if self.start else "all rows"
         self.monitor.step(0, f"{of}, {work}", start=self.start, **search)
         self.interrupted |= self.monitor.is_stopped or self.is_cancelled

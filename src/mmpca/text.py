@@ -494,7 +494,7 @@ def _warn_of_unsegmented(texts: Sequence[str]) -> None:
 def _check_texts(texts: Iterable[str]) -> list[str]:
     """Return texts as a list, or raise an error for the first that is not a string."""
     if isinstance(texts, str):
-        raise ValueError("Expected a list of texts, but found a single text. Put it into a list: [text].")
+        raise ValueError("Expected a list of texts, but found a single text. Put it in a list: [text].")
     if hasattr(texts, "columns"):
         shown = ", ".join(short_repr(name) for name in list(getattr(texts, "column_names", texts.columns))[:20])
         raise ValueError(f"Expected a list of texts, but found a table with the columns {shown}. Pass one of them.")

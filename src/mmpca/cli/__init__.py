@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def end_with_workers(number: int, frame: object) -> None:
-    """End the worker processes of a search, which would otherwise keep running, then this process; a signal handler."""
+    """Handle SIGTERM: end the worker processes of a search, which would otherwise keep running, and this process."""
     if (processes := sys.modules.get("multiprocessing.process")) is not None:
         for worker in processes.active_children():
             worker.terminate()

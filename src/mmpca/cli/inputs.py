@@ -31,7 +31,7 @@ TABLE_ENDINGS = (".csv", ".tsv", ".xlsx", ".parquet", ".json", *TEXT_ENDINGS)
 LABEL_COLUMN = "--label-column"
 LABEL_COLUMNS = ("label", "labels", "class", "cluster")
 ROWS_READ, LEAST_WORDS = 100, 3  # to recognize a column of texts: records read, and their mean number of words
-LEAST_TEXTS = 2  # a word of a single text cannot connect two texts
+LEAST_TEXTS = 2  # a word that occurs in only one text cannot connect two texts
 MANY_LABELS = 30  # this many different numbers look like a measurement, not like classes
 ROW_COLUMN = "row"  # in the tables that fit, predict and simulate write
 
@@ -90,7 +90,7 @@ class InputData(NamedTuple):
 
 
 def choose_words(model: MMPCA, row: str | None, feature: str | None, *, is_text: bool) -> Words:
-    """Set the words for a row and a feature in a model, in place, and return them; those of texts are known."""
+    """Set a model's words for a row and a feature, in place, and return them; texts have default words."""
     from mmpca.model import results
 
     if is_text and results.words_of(model) == results.Words():

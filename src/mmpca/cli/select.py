@@ -143,7 +143,7 @@ def select(
 
 
 def _fit(search: MMPCASearch, data: InputData, store: Path | None) -> list[warnings.WarningMessage]:
-    """Run the search, and return its warnings; without a store, it keeps finished parts in the user's cache."""
+    """Run the search and return its warnings; without a store, finished parts are kept in the user's cache."""
     own = _own_store(search, data) if store is None else None
     kept = store or own
     search.set_params(store=kept)

@@ -26,9 +26,9 @@ length of the row. Posterior weights :math:`w_{iq} = P(q | x_i)` keep the moment
 shares of a cluster are those of its weighted sum of rows, each row divided by its variance inflation
 :math:`1 + (L - 1) / (c + 1)`.
 
-The concentration is common to all clusters. On real counts, with one for each cluster, a cluster that is broader than
-others takes over their rows: a single Dirichlet distribution is not the shape of a real cluster, and a broad one fits
-what all the others leave. For the same reason, every cluster keeps a mode, :math:`c\, \theta_{qk} \ge 1` for some k: a
+All clusters have the same concentration. With one for each cluster, a cluster that is broader than the others takes
+over their rows on real counts: real clusters are not shaped like a single Dirichlet distribution, and a broad one fits
+whatever the others leave. For the same reason, every cluster keeps a mode, :math:`c\, \theta_{qk} \ge 1` for some k: a
 Dirichlet distribution with all parameters below one has a mode in every corner and would be several clusters.
 """
 
@@ -54,13 +54,13 @@ Labels = NDArray[np.int32]
 LARGEST_CONCENTRATION = 1e5  # beyond which a row of any length looks multinomial
 LARGEST_VARIANCE = 0.99  # of shares, relative to rows with a single topic
 EM_STEPS = 10
-SAME_WEIGHT = 0.005  # of the rows, mean over all: if a step moves less between clusters, it is the last
+SAME_WEIGHT = 0.005  # mean share of a row that moves between clusters; a step that moves less is the last
 LEAST_WEIGHT = 1e-4  # of a row in the moments of a cluster
 LEAST_EIGENVALUE = 1e-8  # relative to the largest: topics that can be told apart in a cluster
 POOLING_STEPS = 4  # weights of rows and clusters depend on the result, but hardly
 LEAST_SHARE = 1e-12  # of a topic: its logarithm must stay finite
 ENTRIES_AT_ONCE = 2**21  # times topics, in a temporary array
-LEAST_OTHERS = 0.5  # counts of a feature in other rows, which topics give only approximately
+LEAST_OTHERS = 0.5  # counts of a feature in other rows; the counts computed from topics are approximate
 SMALLEST = np.finfo(np.float64).tiny
 NEW_ROW = -1  # cluster of a row that has contributed to none
 
@@ -82,7 +82,7 @@ class LeftOut(NamedTuple):
     prior : float or array of shape (K,)
         The prior (alpha), which remains when the last row has left.
     topic_counts : array of shape (K, V), optional
-        Expected counts of the features in topics that were learned from the rows: then a row also leaves its topics.
+        Expected counts of the features in topics that were learned from the rows; if given, rows also leave them.
     smoothing : float
         Counts added to each feature of each topic.
     """
@@ -245,7 +245,7 @@ def topics_of_entries(
 
     .. math:: \beta^{(-i)}_{kv} \propto \beta_{kv} \frac{N_{kv} - x_{iv} \phi_{qvk} + b}{N_{kv} + b}
 
-    A feature that no other row has is unknown without the row, like the features that new rows bring along.
+    A feature that occurs in no other row is unknown without the row, like unseen features of new rows.
     """
     width = len(topics) if left_out is None else max(left_out.topic_params.shape)
     n_at_once = max(1, ENTRIES_AT_ONCE * rows.n_rows // (rows.nnz * width + 1))
@@ -356,7 +356,7 @@ def share_variance(moments: list[Moments], lengths: list[Array], weights: list[A
 
 
 class VaryingShares(NamedTuple):
-    """Clusters with soft assignments, and how much the topic shares of their rows vary."""
+    """Clusters estimated from soft assignments, and how much the topic shares of their rows vary."""
 
     concentration: float  # infinity if they do not vary
     cluster_topics: Array  # (Q, K)

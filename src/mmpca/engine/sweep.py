@@ -33,7 +33,7 @@ EXACT_FACTOR = 1e100  # trusts no estimate
 # Blocks grow with the data so that their overhead stays small.
 MIN_BLOCK, BLOCKS_PER_EPOCH = 32, 16
 LARGE_BLOCK, MOST_BLOCKS = 4096, 64  # blocks stop growing at this size, until there are this many of them
-CAREFUL_BLOCKS = 4  # of a careful epoch, and the number of other blocks that each of them replaces at most
+CAREFUL_BLOCKS = 4  # in a careful epoch; each replaces at most this many ordinary blocks
 ROUNDING = 1e-12  # relative rounding error of a bound
 
 
@@ -82,9 +82,9 @@ class Sweep:
         """Update what is known about the rows; every cluster is fresh."""
 
     def undo_epoch(self) -> bool:
-        """Prepare another try after an epoch that lowered the bound and was undone; return False if there is none.
+        """Prepare to retry after an epoch that lowered the bound and was undone; return False if no retry is left.
 
-        VE-steps end in different maxima, so no gain can be trusted.
+        VE-steps end in different maxima, so gains cannot be trusted.
         """
         return False
 
@@ -457,7 +457,7 @@ def _sweep(state: State, options: SearchOptions, backend: RowBackend) -> Sweep:
 
 
 def block_size(n_rows: int, algorithm: str, *, is_careful: bool = False) -> int:
-    """Return how many rows are evaluated against one frozen state; it does not depend on threads or workers.
+    """Return the number of rows evaluated against one frozen state, whatever the number of threads or workers.
 
     A careful sweep refreshes all clusters that a block has changed, so it has fewer blocks.
     """

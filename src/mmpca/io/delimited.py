@@ -128,7 +128,7 @@ def detect_dialect(path: Path, *, as_triples: bool = False, encoding: str | None
 
 
 def _check_not_prose(path: Path, rows: Sequence[Sequence[str]], delimiter: str) -> None:
-    """Raise InputFileError for lines of words, which are no table separated by spaces."""
+    """Raise InputFileError for lines of words, which are not a table separated by spaces."""
     fields = [field for row in rows[1:] or rows for field in row]
     if delimiter == " " and sum(map(is_number, fields)) < LEAST_NUMBERS * len(fields):
         raise input_error(

@@ -287,8 +287,8 @@ def _detect_text_format(path: Path, encoding: str | None) -> str:
         if suffix(path) == ".json":
             raise input_error(
                 path,
-                "expected a JSON array of texts or of objects, as pandas writes with to_json(orient='records'). Write "
-                "it again; for counts, use CSV.",
+                "expected a JSON array of texts or of objects, as pandas writes with to_json(orient='records'). "
+                "Convert the file to this form; for counts, use CSV.",
             )
         raise input_error(
             path,

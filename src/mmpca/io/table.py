@@ -363,7 +363,7 @@ def gene_names(path: Path, identifiers: Sequence[str], symbols: Sequence[str]) -
     names = [own if times[symbol] > 1 else symbol for own, symbol in zip(identifiers, symbols, strict=True)]
     note = (
         f"{path.name}: {len(repeated)} of {len(symbols)} genes are named by their identifiers, because their symbols "
-        f"are not unique, such as {short_repr(repeated[0])}."
+        f"are not unique. Example: {short_repr(repeated[0])}."
     )
     return as_names(names), [note]
 

@@ -1,4 +1,4 @@
-"""Stages of a fit as tasks for the callbacks of scikit-learn, such as its progress bar."""
+"""Report the stages of a fit as tasks to scikit-learn's callbacks, such as its progress bar."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ try:
 except ImportError:  # scikit-learn before 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Callbacks of scikit-learn, which this version does not have."""
+        """Stand-in for the callbacks of scikit-learn, which this version does not have."""
 
     sklearn_callback = None
 
@@ -21,7 +21,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def with_callbacks(fit: Method) -> Method:
-    """Decorate `fit` so that scikit-learn's callbacks are closed at its end, whatever happens."""
+    """Decorate `fit` so that scikit-learn's callbacks are closed at its end, even after an error."""
     return fit if sklearn_callback is None else cast(Method, sklearn_callback.with_callbacks(fit))
 
 

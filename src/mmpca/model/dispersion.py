@@ -250,7 +250,7 @@ def draw_shares(
 
 
 # Clusters that reflect whole profiles can be found in either half of the features; those that reflect a few dominant
-# features cannot. So the variance model to prefer is the one whose clusters agree best between two random halves.
+# features cannot. The best variance model is therefore the one whose clusters agree best between two random halves.
 
 
 class Half(NamedTuple):

@@ -1,8 +1,8 @@
 r"""Rows in batches: a fit to the first rows, then updates of sums, topic shares and topics, in constant memory.
 
-**The beginning.** Topics cannot be learned from a few rows, so the first ones are kept: as many as the sample on which
-a fit to large data tries its starts, or until they have `MOST_ENTRIES` entries. The model is refitted to them whenever
-their number has doubled, and one last time when there are enough.
+**The beginning.** Topics cannot be learned from a few rows, so the first ones are kept: as many as a fit to large
+data samples to try its starts, or until they have `MOST_ENTRIES` entries. The model is refitted to them whenever their
+number has doubled, and one last time when there are enough.
 
 **Updates.** From then on, no row is kept. Each row of a batch is assigned to its most probable cluster; sums, sizes and
 topic shares of the clusters are updated, and every topic is averaged with the counts of the batch that belong to it,

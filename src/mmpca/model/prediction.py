@@ -225,7 +225,7 @@ class ClusterMixture(NamedTuple):
     concentration : float or None
         Of the rows' topic shares in each cluster; None if all rows of a cluster have the same shares.
     sums : array of shape (Q, V) or None
-        Sums of the clusters, if the topics were learned from the fitted rows; None if topics do not depend on them.
+        Sums of the clusters if the topics were learned from the fitted rows; None if they do not depend on the rows.
     smoothing : float
         Counts added to each feature of each topic.
     """

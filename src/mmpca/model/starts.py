@@ -53,8 +53,8 @@ SAMPLED_MOVES = 0.002  # share of the sample moved in an epoch at which the sear
 AUTO_PLANS = ((2_000, (10, 3)), (20_000, (6, 2)), (np.inf, (3, 1)))
 LARGE_TABLES = 2_000_000  # clusters x topics x features, beyond which a start is expensive for any number of rows
 EXPENSIVE_DRAWS = 3  # k-means partitions of which an expensive start takes the best
-N_DIRECTIONS = 100  # main directions of tf-idf, in which k-means starts the mixture without topics
-N_SPARE = 10  # further directions while these are computed
+N_DIRECTIONS = 100  # principal directions of tf-idf, in which k-means starts the mixture without topics
+N_SPARE = 10  # extra directions while these are computed
 N_POWERS = (4, 7)  # power iterations; the second if there are more than ten times as many directions
 N_CHAINS = 3  # of the mixture without topics, of which the most probable end is kept
 
@@ -289,7 +289,7 @@ def mixture_labels(
 
     Several chains are run, from random labels or from those of k-means on tf-idf, and the one with the largest final
     joint probability of counts and labels is kept. A request to stop ends them after the current pass. The result does
-    not depend on the threads.
+    not depend on the number of threads.
     """
     monitor = Monitor() if monitor is None else monitor
 
@@ -307,7 +307,7 @@ def mixture_labels(
 
 
 def tfidf_points(rows: Counts, rng: np.random.Generator, monitor: Monitor, threads: Threads = SERIAL) -> Array:
-    """Return the rows as unit vectors in the main directions of their tf-idf, (N, directions).
+    """Return the rows as unit vectors in the principal directions of their tf-idf, (N, directions).
 
     The directions come from power iterations on a random basis (Halko, Martinsson and Tropp 2011), which end early
     after a request to stop.
@@ -452,8 +452,8 @@ def search_from_starts(
     """Search from the starts and return the outcomes, in order.
 
     With many rows, the starts are tried on a sample, and the last outcome is that of all rows. In this process, some
-    starts run in parallel. The outcomes do not depend on the number of threads: those beyond the start where the
-    patience ended are discarded if they had begun.
+    starts run in parallel. The outcomes do not depend on the number of threads: starts that had begun after the one
+    that exhausted the patience are discarded.
 
     Parameters
     ----------
@@ -481,7 +481,7 @@ def search_from_starts(
         tol = _shares_tol(rows.n_rows)
         shares = topic_shares(rows, beta, prior=options.alpha, tol=tol, threads=threads, monitor=monitor)
     monitor.begin("starts", "start 1: drawing labels", len(starts))
-    # Many rows keep all threads busy with one start; then the starts come one after another.
+    # With many rows, one start keeps all threads busy, so the starts run one after another.
     n_parallel = 1 if rows.n_rows > SHARED_ROWS else min(threads.n_threads, len(starts))
     search, outcomes = partial(search_from, beta=beta, options=options, shares=shares), list[Outcome]()
     try:
@@ -585,7 +585,7 @@ def _search_sample_first(
 
 
 def _extend(backend: RowBackend, sample: Rows, beta: Array, best: Outcome, options: engine.SearchOptions) -> Labels:
-    """Return labels of all rows: those found on the sample, and for the others the cluster that fits best."""
+    """Return labels of all rows: those found on the sample and, for other rows, the best-fitting cluster."""
     sums = backend.apply(Counts.group_sums, sample, best.labels, options.n_clusters)
     sizes = np.bincount(best.labels, minlength=options.n_clusters)
     state = engine.from_sums(sums, sizes, beta=beta, alpha=options.alpha, gamma=best.gamma)
@@ -625,7 +625,7 @@ def _search_on_workers(
 
 
 def _shares_tol(n_rows: int) -> float:
-    """Return the precision of the shares for k-means: with many rows, fewer digits are enough to start."""
+    """Return the precision of the shares for k-means: with many rows, fewer digits suffice for a start."""
     return 1e-3 if n_rows >= SAMPLED_ROWS else 1e-6
 
 

@@ -12,14 +12,14 @@ of which needs known classes.
 .. math:: E\, a_i b_i' = A\, diag(\pi)^{-1} B, \qquad A = E\, a_i a_i', \quad B = E\, b_i b_i'.
 
 The trace on the left is the rate at which labels drawn from the two agree; that on the right is the rate to expect.
-Overconfident probabilities promise more agreement than there is. T is the smallest temperature at which they do not. If
-there are many rows, a sample of them is clustered, and it may be too small to find any clusters in half of the
-features. Both halves are then scored under the fitted clusters, which come from all rows.
+Overconfident probabilities promise more agreement than there is. T is the smallest temperature at which they do not.
+With many rows, only a sample is clustered. If the sample is too small to find clusters in half of the features, both
+halves are scored under the fitted clusters instead, which come from all rows.
 
-**Shares that vary.** The halves of a row have its topic shares in common, so they agree even where these stray from the
-cluster's. The likelihood with shares of their own for each row (:mod:`mmpca.engine.shares`) allows for this. Labels cut
-off the rows that stray farthest, so clusters and concentration are estimated together, from soft assignments. T is the
-temperature at which the mean probability of the most probable clusters is what it is under these.
+**Shares that vary.** The two halves of a row have the same topic shares, so they agree even if these stray from the
+cluster's. A likelihood in which each row has its own shares (:mod:`mmpca.engine.shares`) allows for this. Labels cut
+off the rows that stray farthest, so clusters and concentration are estimated jointly, from soft assignments. At
+temperature T, the most probable clusters have the same mean probability as under this likelihood.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Labels = NDArray[np.int32]
 N_SPLITS = 3  # of the features; the result is the geometric mean
 MIN_ROWS, ROWS_PER_CLUSTER, MAX_ROWS = 1000, 100, 5000  # in the sample of the fitted rows, if there are more
 SHARE_ROWS_PER_CLUSTER = 20  # of these, for the second estimate: at least `MIN_ROWS` in all
-LOST = 0.1  # share of the information of the fitted clusters below which a sample has not found clusters
+LOST = 0.1  # a sample whose clusters share less than this part of the fitted clusters' information has found none
 LARGEST = 2.0**20  # beyond which probabilities say nothing
 BISECTIONS = 30
 
@@ -201,8 +201,8 @@ def _joint_of_half(
 ) -> tuple[Array, float]:
     """Cluster rows by some of the features; return their joint log-likelihood, (N, Q), and the topics' row prior.
 
-    Topics come from LDA, wherever those of the fit come from: two results that owe their clusters to the same starts
-    agree more often than others would, and probabilities would be too large.
+    Topics always come from LDA, whatever the source of the fit's topics: results that owe their clusters to the same
+    starts agree too often, and probabilities would be too large.
     """
     n_clusters, n_topics = len(mixture.weights), min(len(mixture.topics), half.n_features)
     fit = fit_lda(half, n_topics, rng=rng, row_prior="auto" if row_prior is None else row_prior, n_init=1)

@@ -735,7 +735,7 @@ def read_input(texts: Any, column: str | None, ids: Any) -> _Input:
     if isinstance(texts, Texts):
         texts, names = texts.texts, texts.names
     elif isinstance(texts, str | os.PathLike):
-        remedy = "Put it into a list: [text]."
+        remedy = "Put it in a list: [text]."
         if isinstance(texts, os.PathLike) or (len(texts) < LONGEST_PATH and os.path.exists(texts)):
             remedy = f"If it is a path, read its texts first: mmpca.text.read_texts({str(texts)!r})."
         raise ValueError(f"Expected a list of texts, but found {short_repr(str(texts))}. {remedy}")
@@ -775,7 +775,7 @@ def _titles(table: Any) -> list[Any]:
 
 
 def _values_of(table: Any, column: str, argument: str) -> Any:
-    """Return a column of a data frame with other values than the texts."""
+    """Return values that are not the texts: a column of the data frame if a name is given."""
     table = in_memory(table)
     if not hasattr(table, "columns"):
         raise ValueError(f"There is no column {column!r} with {argument}, because the texts are not in a data frame.")

@@ -149,7 +149,7 @@ class MethodComparison(Experiment):
         )
 
     def sorted_table(self, rows: Iterable[Mapping[str, Any]]) -> Table:
-        """Return rows as a table, sorted by setting, data set and method."""
+        """Return the rows as a table, sorted by setting, data set and method."""
         order = {method: place for place, method in enumerate([ORACLE, *experiment_methods(1, 2)])}
         return columns(sorted(rows, key=lambda row: (*self.position(row), row["seed"], order[row["method"]])))
 

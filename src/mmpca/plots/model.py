@@ -40,7 +40,7 @@ RANKING_LABELS = {
     "entropy": "share of the topic (%)\n\N{MULTIPLICATION SIGN} specificity of the feature",
 }
 MAX_ROWS = 5000  # more points would only cover each other
-MAX_ARROWS = 8  # topics with an arrow in the plane, those with the longest ones
+MAX_ARROWS = 8  # arrows drawn in the plane: the longest ones
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])  # of the simplex of three topics
 
 
@@ -378,7 +378,7 @@ def topic_space(model: Any, X: Any, *, clusters: ArrayLike | None = None, ax: Ax
     With three topics, the rows lie in a triangle and no information is lost: the larger a row's share of a topic, the
     closer it is to that corner. With one or two topics, each cluster has its own horizontal strip. With more topics,
     the rows are projected linearly onto the plane that separates the clusters best (Fisher's linear discriminants), and
-    arrows show the direction in which the share of a topic grows, for the eight topics with the longest arrows.
+    arrows show the direction in which the share of a topic grows; only the eight longest arrows are drawn.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ SEQUENTIAL = "Blues"  # from white to dark in a single hue, so lightness alone c
 EMPHASIS = "#D55E00"
 DARK = 0.68  # position in the sequential color map above which white text is easier to read than black
 NAME_LENGTH = 24
-MOST_NAMED, EDGE = 12, 0.2  # clusters with long names among points; share of the width that is near an edge
+MOST_NAMED, EDGE = 12, 0.2  # most clusters shown with long names; share of the width that counts as an edge
 MAX_NUMBERED_CELLS = 200  # in a larger heat map, numbers would be too small to read
 
 
@@ -125,7 +125,7 @@ def draw_names(
         x, y = np.median(positions[groups == q], axis=0)
         if names is None:
             name, side = str(q), "center"
-        else:  # of many clusters, only the first feature; names near an edge end there
+        else:  # with many clusters, only the first feature; names near an edge are aligned with it
             name = short_name(names[q] if len(shown) <= MOST_NAMED else str(names[q]).split(", ")[0])
             at = (x - left) / max(right - left, 1e-12)
             side = "left" if at < EDGE else "right" if at > 1 - EDGE else "center"

@@ -108,7 +108,7 @@ def compare_numbers(noun: str, lines: Mapping[str, tuple[ArrayLike, ArrayLike, A
 
 
 def _apart(ticks: list[tuple[float, str]], distance: float) -> list[tuple[float, str]]:
-    """Leave out ticks that are closer to the previous one than their texts need.
+    """Drop ticks whose labels would overlap the previous one.
 
     Examples
     --------

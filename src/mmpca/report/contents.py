@@ -48,7 +48,7 @@ from mmpca.selection.criteria import reason
 Array = NDArray[np.float64]
 
 N_FEATURES = 10
-WEIGHT = 0.3  # of the share where the slider of the page begins, the rest of the lift
+WEIGHT = 0.3  # initial position of the page's slider: weight of the share; the lift has the rest
 MAX_PARTS = 6  # known labels drawn in the strip of a cluster; the rest is left gray
 OWN_TOPIC = 0.8  # share of its largest topic from which a cluster is said to have a topic of its own
 N_WORDS, MAX_WORDS = 25, 1500  # features of each cluster that each ranking contributes, and of all clusters
@@ -63,7 +63,7 @@ MIN_DIVERSITY = 0.5
 AGREEMENT = ((0.9, "very well"), (0.6, "well"), (0.2, "partly"))  # smallest adjusted Rand index, and adverb
 STABILITY = ((STABLE, "stable"), (DISSOLVED, "doubtful"), (0.0, "dissolved"))  # smallest similarity in refits
 IN_REFITS = {"stable": "found again in refits", "doubtful": "partly found again", "dissolved": "not found again"}
-# Colors of Okabe and Ito and, for more than these, hues that follow each other at the golden angle.
+# Colors of Okabe and Ito; any further ones are hues spaced by the golden angle.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6BB1", "#A6761D")
 LABEL_COLORS = ("#44AA99", "#CC6677", "#AA4499", "#999933", "#88CCEE", "#882255", "#DDCC77", "#117733")  # of Paul Tol
 GOLDEN_ANGLE = 137.5
@@ -460,7 +460,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _agreement(context: Context, labels: LabelTable) -> str:
-    """Return how well the clusters agree with the known labels."""
+    """Return a sentence on how well the clusters agree with the known labels."""
     names, table, _ = _count_labels(context)
     n_same = int(table.max(axis=0).sum())
     adverb = next((adverb for least, adverb in AGREEMENT if labels.rand_index >= least), "only weakly")
@@ -476,12 +476,12 @@ def _agreement(context: Context, labels: LabelTable) -> str:
 
 
 def _unstable(context: Context, *, is_resampled: bool) -> list[str]:
-    """Return a sentence about what refits say, or that there were none."""
+    """Return a sentence on the stability of the clusters in refits, or on the lack of refits."""
     found = getattr(context.model, "cluster_stability_", None)
-    if not context.is_fitted_data or (found is None and is_resampled):  # the reason for the choice says it
+    if not context.is_fitted_data or (found is None and is_resampled):  # the reason for the choice covers this
         return []
     if found is None:
-        return [f"Whether fits to random subsets of the {context.words.rows} find these clusters again is not known."]
+        return [f"It is unknown whether fits to random subsets of the {context.words.rows} find these clusters again."]
     verdicts = [judge_stability(float(value)) for value in found]
     if all(verdict == "stable" for verdict in verdicts):
         return [f"Fits to random subsets of the {context.words.rows} find all clusters again."]
@@ -497,7 +497,7 @@ def _unstable(context: Context, *, is_resampled: bool) -> list[str]:
 
 
 def _listed(clusters: list[int]) -> str:
-    """Return some clusters in words, "" for none."""
+    """Return a phrase that lists the clusters; "" for none."""
     if not clusters:
         return ""
     if len(clusters) > MAX_NAMED:
@@ -514,7 +514,7 @@ def fit_checks(model: MMPCA, quality: Summary | None, noun: Words) -> list[Check
 
 
 def _sizes(context: Context) -> str:
-    """Return the sizes of the clusters, such as " of 20 to 35 rows"."""
+    """Return a phrase for the sizes of the clusters, such as " of 20 to 35 rows"."""
     sizes = np.bincount(context.clusters, minlength=len(context.model.weights_))
     if len(sizes) == 1:
         return ""
@@ -584,7 +584,7 @@ class GridSummary(NamedTuple):
     edges: list[str]  # warnings about numbers at the edge of those that were tried
     charts: list[NumberCurves]
     splits: Splits | None
-    is_resampled: bool  # whether clusters were looked for again in subsets of the rows
+    is_resampled: bool  # whether subsets of the rows were clustered again
 
 
 def describe_counts(context: Context) -> dict[str, Any] | None:

@@ -166,7 +166,7 @@ class Margins(NamedTuple):
 
     @property
     def certainty(self) -> NDArray[np.float64]:
-        """What verdicts are based on: the probability, or the share of refits that agree if it is smaller; (N,)."""
+        """The basis of the verdicts: the probability, or the share of refits that agree if that is smaller; (N,)."""
         return np.fmin(self.probability, self.stability)
 
 

@@ -136,7 +136,7 @@ class Explorer:
         self._model, self._rows, self._can_edit = model, RowFinder(context, margins), can_edit
 
     def edit(self, host: str | None, path: str, body: bytes) -> tuple[int, str, str]:
-        """Change the model as a request asks.
+        """Edit the model as requested.
 
         Parameters
         ----------

@@ -113,8 +113,8 @@ def fit_lda(
     Parameters
     ----------
     rows : Counts of shape (N, V) or RowBackend
-        Samples of the rows of a backend are collected in one place; passes over all rows run on its blocks. The result
-        does not depend on its threads.
+        Samples of the rows of a backend are collected in one process; passes over all rows run on its blocks. The
+        result does not depend on the number of threads.
     n_topics : int
     rng : Generator
         Draws starts, splits and samples.
@@ -155,7 +155,7 @@ def fit_lda(
     options = _Options(n_topics, totals > 0, grid, smoothing, n_init, max_passes, tol, budget)
     n_search = max(budget.search_work // n_topics, budget.search_cover * int(options.is_present.sum()))
     some = sample_rows(n_entries, n_search, rng)
-    # Other processes have neither these threads nor a callback.
+    # Other processes have neither these threads nor the callback.
     run = (backend.threads if isinstance(backend, LocalRows) else SERIAL, monitor)
     if n_topics > 1 and backend.n_rows >= 2 * len(some):
         grouped = _fit_groups(backend, some, n_entries, totals, options, rng, run)

@@ -206,7 +206,7 @@
   const nameOf = (i) => (rows.name ? rows.name[i] : `${ROW} ${numberOf(i)}`);
   const share = (p) => (p >= 1 ? "100%" : p >= 0.9995 ? "> 99.9%" : p > 0 && p < 0.0005 ? "< 0.1%" : p >= 0.0995 && p < 0.985 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(1)}%`);
 
-  // The verdict with the number that decides it: the probability, or the share of refits that agree if it is smaller.
+  // The verdict and the number behind it: the probability, or the share of refits that agree if that is smaller.
   const rated = ({ verdict, probability, stability }) => (stability !== null && stability < probability ? `${verdict}, ${share(stability)} of refits` : `${verdict}, ${share(probability)}`);
 
   function facts(i) {
@@ -353,8 +353,8 @@
       const names = new Intl.ListFormat("en", { type: "disjunction" }).format(strongest.slice(0, row.toMove).map(([name]) => name));
       return `What would move it: without ${names}, it would be in cluster ${row.runner}.`;
     }
-    return row.toMove > 0 ? `What would move it: it would be in cluster ${row.runner} without its ${row.toMove} strongest ${FEATURES}.`
-      : `What would move it: no small set of its ${FEATURES}; the evidence is spread over many.`;
+    return row.toMove > 0 ? `What would move it: without its ${row.toMove} strongest ${FEATURES}, it would be in cluster ${row.runner}.`
+      : `What would move it: no small set of ${FEATURES}; the evidence is spread over many.`;
   }
 
   // The strongest features on both sides, in a sentence.
@@ -386,7 +386,7 @@
     if (data.served) edit(part, row);
   }
 
-  // --- names of clusters, to be changed in place ---
+  // --- names of clusters, edited in place ---
   const NAMED = "name";
   const automatic = [...data.names];
 
@@ -413,7 +413,7 @@
     draw();
     const changed = data.names.flatMap((one, n) => (one === automatic[n] ? [] : [`"${n}=${one}"`]));
     byId("name-status").textContent = changed.length === 0 ? ""
-      : `New names are part of this page's address, so that a link shows them. To keep them in the model: mmpca rename MODEL ${changed.join(" ")}`;
+      : `The page's URL now contains the new names, so a link to the page includes them. To save them in the model: mmpca rename MODEL ${changed.join(" ")}`;
   }
 
   for (const button of all("[data-rename]")) {
@@ -608,7 +608,7 @@
     frame.centers = members.map((own) => (own.length ? center(own) : null));
   }
 
-  // The median of some points, and the top and bottom of the three quarters that are nearest to it.
+  // The median of some points, and the top and bottom of the three quarters of them that are nearest to it.
   function center(points) {
     const [x, y] = [0, 1].map((axis) => Float64Array.from(points, (at) => at[axis]).sort()[points.length >> 1]);
     const reach = Float64Array.from(points, (at) => Math.hypot(at[0] - x, at[1] - y)).sort()[Math.ceil(0.75 * points.length) - 1];
@@ -634,7 +634,7 @@
 
   function palette() {
     if (map.color === "certainty") return VERDICTS.map((verdict) => css(`--${verdict}`));
-    const light = css("--light"); // a canvas knows no variables
+    const light = css("--light"); // a canvas does not resolve CSS variables
     return data.colors[map.color].map((color) => color.replace("var(--light)", light));
   }
 
@@ -695,8 +695,8 @@
     }
   }
 
-  // The names of the clusters above the bulk of their points, larger clusters first; none covers another. Where there is
-  // little room, a name is shortened, at last to the number of its cluster.
+  // Draw the names of the clusters above the bulk of their points, larger clusters first, without overlaps. Where space is
+  // tight, a name is shortened, in the end to the number of its cluster.
   function drawNames(pen) {
     const boxes = [], HEIGHT = 15;
     pen.font = "600 13px system-ui, sans-serif";
