@@ -239,6 +239,16 @@ def test_texts_over_time_leave_out_those_without_words(frame):
         own.clusters_over(data["date"][:60])
 
 
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_texts_over_time_take_their_dates_from_tables_of_other_libraries(frame, clusters, library):
+    data = frame.assign(date=pd.date_range("2024-01-01", periods=60, freq="D"))
+    module = pytest.importorskip(library)
+    table = module.from_pandas(data) if library == "polars" else module.Table.from_pandas(data)
+    expected = clusters.clusters_over(data["date"], bins="M")
+    pd.testing.assert_frame_equal(clusters.clusters_over("date", table, column="body", bins="M"), expected)
+    pd.testing.assert_frame_equal(clusters.clusters_over(table["date"], bins="M"), expected)
+
+
 def test_texts_that_no_cluster_explains_are_outliers(clusters):
     mixed = "match soup harbor coach bread boat goal butter sail team kitchen anchor league oven tide"
     strange = [" ".join([mixed] * 4), "zzz", "the boat and the harbor and the sail"]

@@ -53,11 +53,9 @@ def group_values(values: Any, bins: str | int | None = None) -> Groups:
     >>> group_values(["b", "a", None, "b"]).codes.tolist()
     [1, 0, -1, 1]
     """
-    try:
-        import pandas as pd
-    except ImportError:
-        raise ImportError('clusters_over needs pandas: pip install "mmpca[tables]"') from None
-    series = pd.Series(values if hasattr(values, "dtype") else list(values)).reset_index(drop=True)
+    series = series_of(values)
+    import pandas as pd
+
     if (
         isinstance(bins, str)
         or isinstance(series.dtype, pd.DatetimeTZDtype | pd.PeriodDtype)
@@ -77,6 +75,16 @@ def group_values(values: Any, bins: str | int | None = None) -> Groups:
         codes, found = np.append(np.argsort(order), -1)[codes], [found[at] for at in order]
     names = [x if isinstance(x, int | float | np.number) else str(x) for x in found]
     return Groups(np.asarray(codes, dtype=np.intp), [x.item() if isinstance(x, np.generic) else x for x in names])
+
+
+def series_of(values: Any) -> Any:
+    """Return values of any library as a Series of pandas that is indexed by position."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise ImportError('clusters_over needs pandas: pip install "mmpca[tables]"') from None
+    values = values.to_pylist() if hasattr(values, "to_pylist") else values
+    return pd.Series(values if hasattr(values, "dtype") else list(values)).reset_index(drop=True)
 
 
 def parsed(texts: Sequence[str]) -> Any:

@@ -16,7 +16,7 @@ from mmpca.backend import LocalRows
 from mmpca.counts import as_counts, in_memory
 from mmpca.engine import MergePath
 from mmpca.errors import ModelFileError, warn
-from mmpca.model import editing, results
+from mmpca.model import editing, groups, results
 from mmpca.model.estimator import MMPCA
 from mmpca.model.explanation import Explanation
 from mmpca.model.files import read_model
@@ -604,17 +604,11 @@ class TextClusters(ClusterMixin, BaseEstimator):
             values = _values_of(texts, values, "values")
         X = self._texts_and_counts(texts, column, None)[1] if texts is not None or hasattr(self, "_fitted") else None
         filled = self.labels_ != NO_CLUSTER if X is None else np.diff(X.indptr) > 0
-        values = editing.in_order_of(values, texts)
-        if len(values) != len(filled):
-            raise ValueError(f"values must have one entry for each of {len(filled):,} texts, not {len(values):,}.")
-        kept = (
-            values[filled]
-            if hasattr(values, "dtype")
-            else [v for v, is_in in zip(values, filled, strict=True) if is_in]
-        )
-        return self.model_.clusters_over(
-            kept, None if X is None else X[filled], bins=bins, n_features=n_features, level=level, backend=backend
-        )
+        series = groups.series_of(editing.in_order_of(values, texts))
+        if len(series) != len(filled):
+            raise ValueError(f"values must have one entry for each of {len(filled):,} texts, not {len(series):,}.")
+        kept, counts = series[filled], None if X is None else X[filled]
+        return self.model_.clusters_over(kept, counts, bins=bins, n_features=n_features, level=level, backend=backend)
 
     # --- files --------------------------------------------------------------------------------------------------
 
