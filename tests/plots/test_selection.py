@@ -94,3 +94,9 @@ def test_results_without_a_predictive_column_are_drawn_by_icl(draw):
     results = {name: column for name, column in RESULTS.items() if name != "predictive"}
     ax = draw(results)
     assert "icl" in ax.get_title(loc="left") + ax.get_ylabel()
+
+
+def test_curves_of_numbers_of_clusters_have_the_errors_of_the_results():
+    results = {"n_clusters": [2, 3], "n_topics": [2, 2], "shares": [-70.0, -50.0], "shares_error": [6.0, 0.0]}
+    [bars] = plots.criterion_curves(results).collections
+    np.testing.assert_array_equal(bars.get_segments()[0], [[2, -26], [2, -14]])

@@ -156,3 +156,12 @@ def test_awkward_rows_have_a_noise_factor(X):
     beta = np.array([[0.6, 0.4, 0.0], [0.0, 0.3, 0.7]])
     assert 1.0 <= mixture.noise_factor(as_counts(X), beta, np.random.default_rng(0)) < np.inf
     assert mixture.noise_factor(as_counts(X), np.full((1, 3), 1 / 3), np.random.default_rng(0)) == 1.0
+
+
+def test_errors_of_a_path_are_those_of_sums_of_differences_between_rows():
+    counts, _ = drawn(THREE, 60)
+    path = mixture.mixture_path(counts, np.random.default_rng(0), (2, 3))
+    scores = {n: np.log(np.exp(one.joint).sum(axis=1)) for n, one in path.items()}
+    assert scores[3].sum() == pytest.approx(path[3].log_likelihood)
+    expected = np.sqrt(60) * (scores[3] - scores[2]).std()
+    np.testing.assert_allclose(mixture.errors_against(3, path), [expected, 0.0])

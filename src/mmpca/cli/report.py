@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 # Columns of any criterion.
 RESULT_COLUMNS = (
-    "n_clusters", "n_topics", "shares", "chosen", "n_stable", "n_resamples", "predictive", "predictive_error", "icl",
-    "wins",
+    "n_clusters", "n_topics", "shares", "shares_error", "chosen", "n_stable", "n_resamples", "predictive",
+    "predictive_error", "icl", "wins",
 )  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def criterion_curves(results: Mapping[str, ArrayLike], *, criterion: str | None 
     Returns
     -------
     matplotlib.axes.Axes
-        The axes with the curves, in nats relative to the best.
+        The axes with the curves, in nats relative to the best, with standard errors where the results have them.
 
     Raises
     ------
@@ -97,12 +97,16 @@ def criterion_curves(results: Mapping[str, ArrayLike], *, criterion: str | None 
     ['3 clusters, 2 topics']
     """
     criterion, n_clusters, n_topics, behind = shortfall(results, criterion)
+    # Errors of "predictive" belong to numbers of topics, not to points of a curve.
+    error = np.asarray(results["shares_error"]) if criterion == "shares" and "shares_error" in results else None
     ax = new_axes(ax)
     for number, k in enumerate(np.unique(n_topics)):
         at = np.flatnonzero(n_topics == k)
         at = at[np.argsort(n_clusters[at])]
         color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
         ax.plot(n_clusters[at], -behind[at], color=color, marker=marker, markersize=4, linewidth=1.5, label=str(k))
+        if error is not None:
+            ax.errorbar(n_clusters[at], -behind[at], yerr=error[at], fmt="none", ecolor=color, elinewidth=1)
     best = int(behind.argmin())
     ax.plot(
         n_clusters[best], 0.0, marker="o", markersize=13, markerfacecolor="none", markeredgecolor=EMPHASIS, zorder=5

@@ -679,13 +679,14 @@ def _choice_charts(
 ) -> list[NumberCurves]:
     """Return curves over numbers of clusters and topics, with standard errors where they are known."""
     charts = []
-    errors = np.asarray(table.get("predictive_error", np.zeros(len(behind))), dtype=float)
+    none = np.zeros(len(behind))
+    errors, of_clusters = (np.asarray(table.get(f"{of}_error", none), dtype=float) for of in ("predictive", "shares"))
     if len(np.unique(n_clusters)) > 1:
         lines = {
             count(int(k), "topic"): (
                 n_clusters[n_topics == k],
                 behind[n_topics == k],
-                np.zeros(int((n_topics == k).sum())),
+                of_clusters[n_topics == k],
             )
             for k in np.unique(n_topics)
         }

@@ -122,7 +122,8 @@ class MMPCASearch(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     ----------
     results_ : dict of ndarray
         With "shares", one entry for each number of clusters at the chosen number of topics: `n_clusters`, `n_topics`,
-        `shares` (the criterion), `chosen` (1 for the choice), `n_stable` (clusters that all resamples found again, -1
+        `shares` (the criterion), `shares_error` (standard error of its distance from the best one, over rows),
+        `chosen` (1 for the choice), `n_stable` (clusters that all resamples found again, -1
         if not examined) and `n_resamples`. With the other criteria, one entry for each cell: `n_clusters`, `n_topics`,
         `bound`, `icl`, `cluster_score`, `n_epochs`, `converged`, `kind` and `seed` of the best start, and `seconds`. If
         counts were held out, also `held_out` (mean log-likelihood of a held-out count), `predictive`, and
@@ -334,6 +335,7 @@ class MMPCASearch(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             "n_clusters": numbers,
             "n_topics": np.full(len(numbers), k),
             "shares": score,
+            "shares_error": mixture.errors_against(int(numbers[score.argmax()]), path),
             "chosen": (numbers == choice.n_clusters).astype(np.int64),
             "n_stable": np.where(numbers == best, -1 if n_stable is None else n_stable, -1),
             "n_resamples": np.full(len(numbers), len(found_again)),

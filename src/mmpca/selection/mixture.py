@@ -22,12 +22,12 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, gammaln, polygamma
+from scipy.special import digamma, gammaln, logsumexp, polygamma
 
 from mmpca.counts import Counts
 from mmpca.model.starts import kmeans_labels
@@ -77,6 +77,15 @@ class ShareMixture(NamedTuple):
         """Log-likelihood minus half of log N for each parameter; larger is better."""
         n_clusters, n_topics = self.alphas.shape
         return self.log_likelihood - 0.5 * (n_clusters * n_topics + n_clusters - 1) * float(np.log(len(self.joint)))
+
+
+def errors_against(best: int, path: Mapping[int, ShareMixture]) -> Array:
+    """Return the standard error of how far the log-likelihood of each mixture is from that of the best one.
+
+    The difference is a sum over the rows, so its error follows from how much they vary.
+    """
+    by_row = {n: logsumexp(one.joint, axis=1) for n, one in path.items()}  # (N,) each
+    return np.array([np.sqrt(len(own)) * (by_row[best] - own).std() for own in by_row.values()])
 
 
 def topic_counts(rows: Counts, beta: Array, factor: float = 1.0) -> Array:
