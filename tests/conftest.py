@@ -17,7 +17,8 @@ from mmpca.engine.bound import partition_bound
 from mmpca.simulate import sparse_topics
 
 # On a busy machine everything takes long, which is no error.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("patient", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("thorough", settings.get_profile("patient"), max_examples=1000)
 settings.load_profile("patient")
 
 
