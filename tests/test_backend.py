@@ -194,7 +194,7 @@ def test_a_fit_runs_under_the_limit_and_lifts_it():
             seen[progress.stage] = n_blas_threads()
 
     X = np.random.default_rng(0).poisson(3.0, (20, 4)) + 1
-    MMPCA(2, 2, refit_topics=True, n_init=1, random_state=0).fit(X, callback=look)
+    MMPCA(2, 2, topics="lda", refit_topics=True, n_init=1, random_state=0).fit(X, callback=look)
     assert {"topics", "shares", "starts", "refit"} < seen.keys()
     assert {stage for stage, n_threads in seen.items() if n_threads == {3}} == {"done"}
     assert n_blas_threads() == {3}

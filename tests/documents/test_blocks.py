@@ -46,4 +46,4 @@ def test_blocks_that_no_test_runs_are_noticed(tmp_path, text, n_ways):
 
 
 def test_ci_builds_the_pages():
-    assert re.search(r"^make docs$", (ROOT / ".ci" / "run").read_text(), flags=re.MULTILINE)
+    assert re.search(r"^make .*\bdocs\b", (ROOT / ".ci" / "run").read_text(), flags=re.MULTILINE)

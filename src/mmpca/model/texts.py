@@ -596,7 +596,7 @@ class TextClusters(ClusterMixin, BaseEstimator):
         >>> from mmpca import TextClusters
         >>> texts = ["ham eggs", "eggs ham", "sun sea", "sea sun"]
         >>> table = TextClusters(2, 2, random_state=0).fit(texts).clusters_over([2023, 2023, 2023, 2024])
-        >>> sorted(table.loc[(table["kind"] == "cluster") & (table["group"] == 2023), "size"].tolist())
+        >>> sorted(table.loc[(table["kind"] == "cluster") & (table["group"] == 2023), "size"].astype(int).tolist())
         [1, 2]
         """
         check_is_fitted(self)
