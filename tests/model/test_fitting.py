@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score, mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 
 from mmpca import MMPCA
-from mmpca.model.fitting import Agreement, agreement, is_better_confirmed, is_hopeless
+from mmpca.model.fitting import HalvesAgreement, is_better_confirmed, is_hopeless, partition_agreement
 from mmpca.simulate import paper_design
 
 PARTITIONS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=60)
@@ -17,7 +17,7 @@ PARTITIONS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=
 @given(PARTITIONS)
 def test_agreement_is_that_of_scikit_learn_whatever_the_numbers_of_the_clusters(pairs):
     first, second = np.array(pairs, dtype=np.int32).T
-    found, renumbered = agreement(first, second), agreement(4 - first, second)
+    found, renumbered = partition_agreement(first, second), partition_agreement(4 - first, second)
     chance = expected_mutual_information(contingency_matrix(first, second, sparse=True), len(first))
     assert found.information == pytest.approx(mutual_info_score(first, second) - chance, abs=1e-9)
     assert found.ari == pytest.approx(adjusted_rand_score(first, second))
@@ -26,26 +26,26 @@ def test_agreement_is_that_of_scikit_learn_whatever_the_numbers_of_the_clusters(
 
 def test_a_single_cluster_shares_no_information_although_it_is_always_found_again():
     one = np.zeros(30, dtype=np.int32)
-    assert agreement(one, one) == Agreement(0.0, 0.0, 1.0)
+    assert partition_agreement(one, one) == HalvesAgreement(0.0, 0.0, 1.0)
 
 
 def test_many_clusters_found_mostly_again_share_more_than_two_found_always():
     rng = np.random.default_rng(0)
     six = np.arange(600) % 6
     two, noisy = six // 3, np.where(rng.random(600) < 0.2, rng.integers(6, size=600), six)
-    assert agreement(six, noisy).ari < agreement(two, two).ari
-    assert agreement(six, noisy).information > agreement(two, two).information
+    assert partition_agreement(six, noisy).ari < partition_agreement(two, two).ari
+    assert partition_agreement(six, noisy).information > partition_agreement(two, two).information
 
 
 def test_unrelated_partitions_share_nothing_up_to_their_error():
     rng = np.random.default_rng(1)
-    found = [agreement(*rng.integers(8, size=(2, 400))) for _ in range(200)]
+    found = [partition_agreement(*rng.integers(8, size=(2, 400))) for _ in range(200)]
     assert abs(np.mean([one.information for one in found])) < 0.01
 
 
 def test_a_source_needs_a_lead_beyond_its_error_over_all_splits():
     def splits(*values, ari=0.5):
-        return [Agreement(value, 0.05, ari) for value in values]
+        return [HalvesAgreement(value, 0.05, ari) for value in values]
 
     best = splits(1.0, 1.0, 1.0)
     assert is_better_confirmed(best, splits(1.2, 1.1, 1.15))

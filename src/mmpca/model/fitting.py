@@ -384,7 +384,7 @@ def compare_sources(fit: Fit, rows: RowBackend) -> str:
         sample = sample._replace(row_prior=found.topics.row_prior)  # the first half shows the prior to use
         return found.best.labels
 
-    left, scores = list(LEARNED), {source: list[Agreement]() for source in LEARNED}
+    left, scores = list(LEARNED), {source: list[HalvesAgreement]() for source in LEARNED}
     for _ in range(LEAST_SPLITS):
         agreements = agreements_of_halves(some, fit.n_clusters, rng, labels_of, left)
         if sample.monitor.is_stopped:
@@ -448,7 +448,7 @@ def compare_units(fit: Fit, backend: RowBackend) -> tuple[str, str | None]:
     return UNITS[int(scores.sum(axis=0).argmax())]
 
 
-class Agreement(NamedTuple):
+class HalvesAgreement(NamedTuple):
     """Agreement between two partitions of the same rows."""
 
     information: float  # that they share: nats per row, minus the value expected by chance
@@ -462,7 +462,7 @@ def agreements_of_halves(
     rng: np.random.Generator,
     labels_of: Callable[[Counts, Any], Labels],
     candidates: Sequence[Any],
-) -> list[Agreement] | None:
+) -> list[HalvesAgreement] | None:
     """Return how well the clusters of each candidate agree between two random halves of the features.
 
     None if there are too few rows or features. ``labels_of(half, candidate)`` clusters the rows of a half.
@@ -471,13 +471,13 @@ def agreements_of_halves(
     if halves is None or halves[0].rows.n_rows <= n_clusters:
         return None
     first, second = (half.rows for half in halves)
-    agreements = list[Agreement]()
+    agreements = list[HalvesAgreement]()
     for candidate in candidates:
-        agreements.append(agreement(labels_of(first, candidate), labels_of(second, candidate)))
+        agreements.append(partition_agreement(labels_of(first, candidate), labels_of(second, candidate)))
     return agreements
 
 
-def agreement(first: Labels, second: Labels) -> Agreement:
+def partition_agreement(first: Labels, second: Labels) -> HalvesAgreement:
     """Return how well two partitions agree.
 
     Unlike the adjusted Rand index, information ranks many reproducible clusters above a few large ones.
@@ -492,15 +492,17 @@ def agreement(first: Labels, second: Labels) -> Agreement:
     mean = float(terms @ by_row.data / n_rows)
     variance = float((terms - mean) ** 2 @ by_row.data / n_rows)
     chance = float(expected_mutual_information(table, n_rows))
-    return Agreement(mean - chance, np.sqrt(variance / n_rows), float(adjusted_rand_score(first, second)))
+    return HalvesAgreement(mean - chance, np.sqrt(variance / n_rows), float(adjusted_rand_score(first, second)))
 
 
-def is_hopeless(best: Agreement, other: Agreement) -> bool:
+def is_hopeless(best: HalvesAgreement, other: HalvesAgreement) -> bool:
     """Return True if the second agreement is clearly below the first, so further splits can be skipped."""
     return best.information - other.information > 2.0 * np.hypot(best.error, other.error)
 
 
-def is_better_confirmed(best: Sequence[Agreement], others: Sequence[Agreement], *, agrees_better: bool = False) -> bool:
+def is_better_confirmed(
+    best: Sequence[HalvesAgreement], others: Sequence[HalvesAgreement], *, agrees_better: bool = False
+) -> bool:
     """Return True if a candidate shares clearly more information over the same splits than the best one so far.
 
     With `agrees_better`, its adjusted Rand index must also be clearly higher.

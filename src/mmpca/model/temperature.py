@@ -34,7 +34,7 @@ from mmpca import engine
 from mmpca.backend import LocalRows, one_blas_thread
 from mmpca.counts import Counts
 from mmpca.model.dispersion import Half, feature_halves
-from mmpca.model.fitting import agreement
+from mmpca.model.fitting import partition_agreement
 from mmpca.model.prediction import (
     ClusterMixture,
     choose_smoothing,
@@ -245,4 +245,4 @@ def _joint_of_fit(half: Half, mixture: ClusterMixture) -> Array:
 def _information(joints: Sequence[Array]) -> float:
     """Return the information that the most probable clusters of two results share."""
     first, second = (joint.argmax(axis=1).astype(np.int32) for joint in joints)
-    return agreement(first, second).information
+    return partition_agreement(first, second).information
