@@ -30,7 +30,7 @@ from scipy import sparse
 
 from mmpca import kernels
 from mmpca.backend import EXACT_BITS, LocalRows, RowBackend, Rows, Threads, even_slices, group_sums, map_rows
-from mmpca.counts import Counts, Units, as_counts
+from mmpca.counts import Counts, Units
 
 Array = NDArray[np.float64]
 
@@ -41,8 +41,6 @@ SCALE_BITS = 20  # squares are rounded to multiples of 2**-20, to make their sum
 PRIOR_ROWS = 10.0  # weight of the median factor in that of each feature: as if it were seen in as many further rows
 MIN_SEEN = 3  # rows in which a feature must occur to count for the median
 ENTRIES_AT_ONCE = 2**20  # squared together
-LEAST_SPLITS, MOST_SPLITS = 3, 6  # of the features, to compare variance models
-SAME_SHARE = 0.99  # of the rows that keep their cluster in partitions that hardly differ
 MIN_VARIANCE = 1e-9  # of a single draw; a cluster with only one feature has no variance to compare
 
 
@@ -244,61 +242,6 @@ def draw_shares(
         profile = levels @ topics
         drawn.append(sparse.csr_array(rng.multinomial(total, profile / profile.sum())[None]))
     return sparse.csr_array(sparse.vstack(drawn))
-
-
-# --- the choice of a variance model -----------------------------------------------------------------------------
-
-
-# Clusters that reflect whole profiles can be found in either half of the features; those that reflect a few dominant
-# features cannot. The best variance model is therefore the one whose clusters agree best between two random halves.
-
-
-class Half(NamedTuple):
-    """Rows in one half of the features."""
-
-    rows: Counts
-    features: NDArray[np.int64]  # their columns in the whole
-
-
-def feature_halves(rows: Counts, rng: np.random.Generator) -> tuple[Half, Half] | None:
-    """Divide the features that occur at random; return the rows that have counts in both halves, in each half.
-
-    None if fewer than four features occur, or if no row has counts in both halves.
-    """
-    present = rng.permutation(np.flatnonzero(rows.column_totals()))
-    if len(present) < 4:
-        return None
-    X, features = rows.to_csr(), [np.sort(present[start::2]) for start in (0, 1)]
-    first, second = (as_counts(X[:, some], empty_rows="allow") for some in features)
-    kept = np.flatnonzero((np.diff(first.indptr) > 0) & (np.diff(second.indptr) > 0))
-    return (Half(first.take(kept), features[0]), Half(second.take(kept), features[1])) if kept.size else None
-
-
-def contenders(scores: Array) -> NDArray[np.int64]:
-    """Return which of some candidates may still be the best; scores: (splits, candidates).
-
-    After a few splits, a candidate is out if its mean lag behind the best exceeds two standard errors.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> contenders(np.array([[0.9, 0.2], [0.8, 0.3], [0.9, 0.3]])), contenders(np.array([[0.9, 0.2], [0.1, 0.8]]))
-    (array([0]), array([0, 1]))
-    """
-    n_splits, n_candidates = scores.shape
-    if n_splits < LEAST_SPLITS:
-        return np.arange(n_candidates)
-    lags = scores[:, [int(scores.mean(axis=0).argmax())]] - scores  # (splits, candidates)
-    errors = lags.std(axis=0, ddof=1) / np.sqrt(n_splits)
-    return np.flatnonzero(lags.mean(axis=0) <= 2.0 * errors)
-
-
-def is_same_partition(labels: NDArray[np.int32], others: NDArray[np.int32]) -> bool:
-    """Return True if two partitions hardly differ, however their clusters are numbered."""
-    table = np.zeros((labels.max() + 1, others.max() + 1))
-    np.add.at(table, (labels, others), 1)
-    agreeing = min(table.max(axis=0).sum(), table.max(axis=1).sum())
-    return bool(agreeing >= SAME_SHARE * len(labels))
 
 
 # --- what people see --------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from mmpca.io import CountTable
 from mmpca.model import editing, explanation, files, intervals, online, outliers, prediction
 from mmpca.model.callbacks import CallbackSupportMixin, callback_of, with_callbacks
 from mmpca.model.checkpoints import Checkpoint
+from mmpca.model.choices import choose_source, choose_units
 from mmpca.model.dispersion import (
     LARGE_INDEX,
     Bursts,
@@ -47,7 +48,6 @@ from mmpca.model.fitting import (
     ClusterSums,
     Fit,
     Found,
-    choose_units,
     find_clusters,
     measure_concentration,
     sum_clusters,
@@ -55,12 +55,13 @@ from mmpca.model.fitting import (
 from mmpca.model.inspection import warn_of_misread_columns
 from mmpca.model.outliers import mark_outliers
 from mmpca.model.results import ResultTables, given_names, positions, row_names_of, set_names
-from mmpca.model.rules import check_fit_parameters
+from mmpca.model.rules import check_fit_parameters, check_topic_prior
 from mmpca.model.starts import (
     SAMPLED_ROWS,
     Labels,
     Outcome,
     StartReport,
+    check_labels,
 )
 from mmpca.model.temperature import Temperature, n_sampled
 from mmpca.monitor import Callback, Monitor, logger
@@ -489,6 +490,10 @@ class MMPCA(
         parameters |= {name: int(parameters[name]) for name in ("n_clusters", "n_topics")}  # small types overflow
         seeds = np.random.SeedSequence(check_random_state(self.random_state).randint(2**31)).spawn(3)
         saved = resumed if checkpoint is None else Checkpoint.of_fit(checkpoint, parameters, backend)
+        if not isinstance(parameters["start"], str):
+            parameters["start"] = check_labels(parameters["start"], backend.n_rows, parameters["n_clusters"])
+        if not isinstance(parameters["topic_prior"], str):
+            parameters["topic_prior"] = check_topic_prior(parameters["topic_prior"], parameters["n_topics"])
         keep = saved.save_labels if isinstance(saved, Checkpoint) else None
         monitor = Monitor(callback, verbose=self.verbose, checkpoint=keep)
         with one_blas_thread(), open_threads(effective_n_jobs(self.n_jobs)) as threads:
@@ -505,7 +510,8 @@ class MMPCA(
                 merge_split=resumed is None,
             )
             # Topics and labels; then, if counts vary too much for a multinomial, again in the units that suit them.
-            found = find_clusters(fit, backend, saved, bursts)
+            has_topics = saved is not None and saved.beta is not None
+            found = find_clusters(fit if has_topics else choose_source(fit, backend), backend, saved, bursts)
             monitor.begin("dispersion", "measuring overdispersion")
             summary = sum_clusters(found, backend)
             is_open = self.dispersion == "auto" and self.stabilize is None and found.topics.source in LEARNED

@@ -1,45 +1,30 @@
 """One fit: topics, starts, and the search for the labels that maximize the bound, in the units of the dispersion.
 
-`find_clusters` is the entire fit. Two choices compare candidates on a sample of the rows: the source of the topics
-(`compare_sources`) and, for overdispersed counts, the units of the fit (`compare_units`). Both prefer the candidate
-whose clusters agree best between two random halves of the features.
+`find_clusters` is the entire fit. What it leaves open, the source of the topics and the units of overdispersed counts,
+is chosen in `mmpca.model.choices`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from mmpca import engine
 from mmpca.backend import SERIAL, LocalRows, RowBackend, column_totals, group_sums
-from mmpca.counts import Counts, Units, in_units
+from mmpca.counts import Units, in_units
 from mmpca.model import editing, prediction
 from mmpca.model.checkpoints import Checkpoint
-from mmpca.model.dispersion import (
-    LEAST_SPLITS,
-    MOST_SPLITS,
-    Bursts,
-    Dispersion,
-    burstiness,
-    contenders,
-    feature_halves,
-    is_same_partition,
-    overdispersion,
-)
-from mmpca.model.rules import check_topic_prior, check_topics
+from mmpca.model.dispersion import Bursts, Dispersion, burstiness, overdispersion
+from mmpca.model.rules import check_topics
 from mmpca.model.starts import (
-    LARGE_TABLES,
     SAMPLED_ROWS,
     Labels,
     Outcome,
     Start,
     best_of,
-    mixture_labels,
     mixture_topics,
     plan_starts,
     search_from,
@@ -55,12 +40,7 @@ Saved = Checkpoint | editing.Resumed | None
 LEARNED = ("lda", "mixture", "tfidf")  # sources of topics that depend on the rows
 MAX_ROUNDS = 3  # of variance factors and clusters
 PRIOR_ROUNDS = 20  # of estimated priors and clusters
-# Candidates are compared on a sample of the rows: this many, or this many for each cluster if that is more.
-COMPARED_ROWS, ROWS_PER_CLUSTER = 2000, 20
-# Dispersion and stabilization, compared from a few starts on each half of the features; the first wins ties.
-UNITS: tuple[tuple[str, str | None], ...] = (("polya", None), ("multinomial", "sqrt"), ("multinomial", None))
-COMPARED_STARTS, COMPARED_TOL = 2, 1e-4
-COMPARED_EPOCHS = 20  # of a search for labels that are only compared: more epochs take long and change little
+SAME_SHARE = 0.99  # of the rows that keep their cluster in partitions that hardly differ
 CONCENTRATION_ROWS = 1000  # from which the concentration of topic shares is estimated
 
 
@@ -69,9 +49,9 @@ class Fit(NamedTuple):
 
     n_clusters: int
     n_topics: int
-    topics: Any
+    topics: Any  # their source, or an array (K, V)
     topic_prior: Any
-    start: Any
+    start: str | Labels
     n_init: int | str
     algorithm: engine.Algorithm
     dispersion: str
@@ -90,12 +70,6 @@ class Fit(NamedTuple):
     row_prior: float | Literal["auto"] = "auto"  # of LDA; this and the next two say how carefully it learns topics
     n_topic_starts: int | Literal["auto"] = "auto"
     topics_tol: float = TOL
-
-    def on_sample(self, **changes: Any) -> Fit:
-        """Return the fit of a sample of the rows with the plain model, to compare candidates."""
-        prior = 1.0 if isinstance(self.topic_prior, str) else float(np.mean(self.topic_prior))  # topics in any order
-        plain = {"topics": "lda", "topic_prior": prior, "start": "auto", "algorithm": "greedy", "refit_topics": False}
-        return self._replace(**{**plain, "known": None, "topic_seeds": None, **changes})
 
     def lda(self, rows: RowBackend) -> LDAFit:
         """Learn topics by latent Dirichlet allocation."""
@@ -157,7 +131,7 @@ def find_clusters(fit: Fit, backend: RowBackend, saved: Saved = None, bursts: Bu
 
 
 def _plan(fit: Fit, rows: RowBackend) -> tuple[list[Start], engine.SearchOptions]:
-    """Return the starts to try and the options of the search; raise ValueError for a wrong start or prior."""
+    """Return the starts to try and the options of the search."""
     starts, patience = plan_starts(
         fit.start,
         fit.n_init,
@@ -168,7 +142,7 @@ def _plan(fit: Fit, rows: RowBackend) -> tuple[list[Start], engine.SearchOptions
     )
     return starts, engine.SearchOptions(
         n_clusters=fit.n_clusters,
-        alpha=check_topic_prior(fit.topic_prior, fit.n_topics),
+        alpha=1.0 if isinstance(fit.topic_prior, str) else fit.topic_prior,
         algorithm=fit.algorithm,
         max_epochs=fit.max_epochs,
         tol=float(fit.tol),
@@ -179,6 +153,14 @@ def _plan(fit: Fit, rows: RowBackend) -> tuple[list[Start], engine.SearchOptions
     )
 
 
+def is_same_partition(labels: NDArray[np.int32], others: NDArray[np.int32]) -> bool:
+    """Return True if two partitions hardly differ, however their clusters are numbered."""
+    table = np.zeros((labels.max() + 1, others.max() + 1))
+    np.add.at(table, (labels, others), 1)
+    agreeing = min(table.max(axis=0).sum(), table.max(axis=1).sum())
+    return bool(agreeing >= SAME_SHARE * len(labels))
+
+
 # --- topics -----------------------------------------------------------------------------------------------------
 
 
@@ -187,9 +169,6 @@ def learn_topics(fit: Fit, rows: RowBackend, saved: Saved = None) -> Topics:
     source = fit.topics if isinstance(fit.topics, str) else fit.topics_source
     if saved is not None and saved.beta is not None:
         return Topics(saved.beta, saved.source or source)
-    if source == "auto" and fit.topic_seeds is None:
-        can_compare = fit.dispersion != "polya" and fit.algorithm != "vbem" and min(fit.n_clusters, fit.n_topics) > 1
-        source = compare_sources(fit, rows) if can_compare else "lda"
     rng, every = np.random.default_rng(fit.topics_seed), np.arange(rows.n_rows)
     if not isinstance(fit.topics, str):
         topics = Topics(check_topics(fit.topics, fit.n_topics, rows.map_reduce(column_totals, every)), source)
@@ -351,163 +330,3 @@ def measure_concentration(found: Found, sums: Array, smoothing: float) -> float:
         alpha=best.alpha,
         threads=rows.threads,
     ).concentration
-
-
-# --- comparisons of candidates, on a sample of the rows -----------------------------------------------------------
-
-
-def compare_sources(fit: Fit, rows: RowBackend) -> str:
-    """Return the source of topics whose clusters agree best between two random halves of the features.
-
-    Each source clusters the rows twice, once from each half. In a fixed order, a source replaces the best one so far if
-    its two partitions share more information, by more than the standard error over splits. To replace "mixture",
-    "tfidf" also needs a higher adjusted Rand index. With too few rows or features to divide, the source is "lda".
-    """
-    rng = np.random.default_rng([*fit.topics_seed.generate_state(2), 1])
-    n_compared = max(COMPARED_ROWS, ROWS_PER_CLUSTER * fit.n_clusters)
-    fit.monitor.begin("topics", "topics: comparing sources")
-    some = rows.take(np.sort(rng.permutation(rows.n_rows)[:n_compared]))
-    cheap: dict[str, Any] = {"n_init": 1, "n_topic_starts": COMPARED_STARTS, "topics_tol": COMPARED_TOL}
-    # Labels that are only compared need no merges and splits of large tables.
-    is_large = fit.n_clusters * fit.n_topics * rows.n_features > LARGE_TABLES
-    limits: dict[str, Any] = {"max_epochs": min(fit.max_epochs, COMPARED_EPOCHS), "merge_split": not is_large}
-    units: dict[str, Any] = {"dispersion": "multinomial", "stabilize": None}  # the rows already are in its units
-    sample = fit.on_sample(**cheap, **limits, **units, monitor=fit.monitor.silent())
-
-    def labels_of(half: Counts, source: str) -> Labels:
-        nonlocal sample
-        if source != "lda":
-            own_labels = partial(mixture_labels, from_tfidf=source == "tfidf", n_chains=1, threads=rows.threads)
-            return own_labels(half, fit.n_clusters, rng, sample.monitor)
-        own = sample._replace(n_topics=min(fit.n_topics, half.n_features))
-        found = find_clusters(own, LocalRows(half, rows.threads))
-        sample = sample._replace(row_prior=found.topics.row_prior)  # the first half shows the prior to use
-        return found.best.labels
-
-    left, scores = list(LEARNED), {source: list[HalvesAgreement]() for source in LEARNED}
-    for _ in range(LEAST_SPLITS):
-        agreements = agreements_of_halves(some, fit.n_clusters, rng, labels_of, left)
-        if sample.monitor.is_stopped:
-            fit.monitor.stop()
-        if agreements is None or sample.monitor.is_stopped:  # too few features or rows, or no time to compare more
-            return left[0]
-        found = dict(zip(left, agreements, strict=True))
-        for source in left:
-            scores[source].append(found[source])
-        if "lda" in found:  # its labels take by far the longest
-            lda = found["lda"]
-            left = [source for source in left if not is_hopeless(lda, found[source])]
-            if len(left) > 1 and all(is_hopeless(found[source], lda) for source in left[1:]):
-                left.remove("lda")
-        if len(left) == 1:
-            return left[0]
-    best = left[0]
-    for source in left[1:]:
-        # Starts from tf-idf may divide large clusters in ways that other features confirm only in part.
-        if is_better_confirmed(scores[best], scores[source], agrees_better=(best, source) == ("mixture", "tfidf")):
-            best = source
-    return best
-
-
-def choose_units(fit: Fit, found: Found, backend: RowBackend) -> Found:
-    """Return the clusters of overdispersed counts in the units that suit them best: those found, or others."""
-    fit.monitor.checkpoint = None  # only the first search is saved
-    dispersion, stabilize = compare_units(fit, backend)
-    if (dispersion, stabilize) == (found.dispersion, found.stabilize):
-        return found
-    other = find_clusters(fit._replace(dispersion=dispersion, stabilize=stabilize), backend)
-    return found if fit.monitor.is_stopped else other
-
-
-def compare_units(fit: Fit, backend: RowBackend) -> tuple[str, str | None]:
-    """Return the dispersion and stabilization whose clusters agree best between two halves of the features."""
-    fit.monitor.begin("dispersion", "choosing the dispersion")
-    rng = np.random.default_rng(fit.topics_seed)
-    rows = backend.take(np.sort(rng.permutation(backend.n_rows)[:COMPARED_ROWS]))
-    sample = fit.on_sample(n_init=COMPARED_STARTS, n_topic_starts=COMPARED_STARTS, topics_tol=COMPARED_TOL)
-    priors: dict[int, Any] = {}
-
-    def labels_of(half: Counts, candidate: int) -> Labels:
-        dispersion, stabilize = UNITS[candidate]
-        own = sample._replace(n_topics=min(fit.n_topics, half.n_features), dispersion=dispersion, stabilize=stabilize)
-        own = own._replace(row_prior=priors.get(candidate, "auto"))  # the first half shows the prior to use
-        found = find_clusters(own, LocalRows(half, backend.threads))
-        priors[candidate] = found.topics.row_prior
-        return found.best.labels
-
-    scores, left = np.empty((0, len(UNITS))), np.arange(len(UNITS))
-    while not fit.monitor.is_stopped and len(left) > 1 and len(scores) < MOST_SPLITS:
-        agreements = agreements_of_halves(rows, fit.n_clusters, rng, labels_of, left.tolist())
-        if agreements is None:
-            break
-        scores = np.vstack([scores, np.full(len(UNITS), -np.inf)])
-        scores[-1, left] = [one.ari for one in agreements]
-        left = left[contenders(scores[:, left])]
-    if not len(scores):  # too few features or rows to compare anything
-        return "multinomial", None
-    return UNITS[int(scores.sum(axis=0).argmax())]
-
-
-class HalvesAgreement(NamedTuple):
-    """Agreement between two partitions of the same rows."""
-
-    information: float  # that they share: nats per row, minus the value expected by chance
-    error: float  # of the information, over rows
-    ari: float
-
-
-def agreements_of_halves(
-    rows: Counts,
-    n_clusters: int,
-    rng: np.random.Generator,
-    labels_of: Callable[[Counts, Any], Labels],
-    candidates: Sequence[Any],
-) -> list[HalvesAgreement] | None:
-    """Return how well the clusters of each candidate agree between two random halves of the features.
-
-    None if there are too few rows or features. ``labels_of(half, candidate)`` clusters the rows of a half.
-    """
-    halves = feature_halves(rows, rng)
-    if halves is None or halves[0].rows.n_rows <= n_clusters:
-        return None
-    first, second = (half.rows for half in halves)
-    agreements = list[HalvesAgreement]()
-    for candidate in candidates:
-        agreements.append(partition_agreement(labels_of(first, candidate), labels_of(second, candidate)))
-    return agreements
-
-
-def partition_agreement(first: Labels, second: Labels) -> HalvesAgreement:
-    """Return how well two partitions agree.
-
-    Unlike the adjusted Rand index, information ranks many reproducible clusters above a few large ones.
-    """
-    from sklearn.metrics import adjusted_rand_score  # not needed otherwise
-    from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
-
-    table = contingency_matrix(first, second, sparse=True)
-    by_row = sparse.coo_array(table)
-    n_rows, sizes = len(first), (np.asarray(table.sum(axis=1)).ravel(), np.asarray(table.sum(axis=0)).ravel())
-    terms = np.log(by_row.data * n_rows / (sizes[0][by_row.coords[0]] * sizes[1][by_row.coords[1]]))
-    mean = float(terms @ by_row.data / n_rows)
-    variance = float((terms - mean) ** 2 @ by_row.data / n_rows)
-    chance = float(expected_mutual_information(table, n_rows))
-    return HalvesAgreement(mean - chance, np.sqrt(variance / n_rows), float(adjusted_rand_score(first, second)))
-
-
-def is_hopeless(best: HalvesAgreement, other: HalvesAgreement) -> bool:
-    """Return True if the second agreement is clearly below the first, so further splits can be skipped."""
-    return best.information - other.information > 2.0 * np.hypot(best.error, other.error)
-
-
-def is_better_confirmed(
-    best: Sequence[HalvesAgreement], others: Sequence[HalvesAgreement], *, agrees_better: bool = False
-) -> bool:
-    """Return True if a candidate shares clearly more information over the same splits than the best one so far.
-
-    With `agrees_better`, its adjusted Rand index must also be clearly higher.
-    """
-    leads = np.array([other.information - one.information for one, other in zip(best, others, strict=True)])
-    lags = np.array([one.ari - other.ari for one, other in zip(best, others, strict=True)])
-    errors = [values.std(ddof=1) / np.sqrt(len(values)) for values in (leads, lags)]
-    return bool(leads.mean() > errors[0] and (lags.mean() < -errors[1] or not agrees_better))

@@ -116,7 +116,7 @@ class Outcome(NamedTuple):
 
 
 def plan_starts(
-    start: Any,
+    start: str | Labels,
     n_init: int | str,
     *,
     n_clusters: int,
@@ -133,8 +133,7 @@ def plan_starts(
     """
     n_samples, n_features = shape
     if not isinstance(start, str):
-        labels = check_labels(start, n_samples, n_clusters)
-        return [Start("given", int(seed.generate_state(1)[0]), labels)], 1
+        return [Start("given", int(seed.generate_state(1)[0]), start)], 1
     table_size = int(n_clusters) * int(n_topics) * n_features
     n_starts, patience = auto_plan(n_samples, table_size)
     kinds: tuple[str, ...] = (start,)

@@ -33,8 +33,7 @@ from scipy.optimize import linear_sum_assignment
 from mmpca import engine
 from mmpca.backend import LocalRows, one_blas_thread
 from mmpca.counts import Counts
-from mmpca.model.dispersion import Half, feature_halves
-from mmpca.model.fitting import partition_agreement
+from mmpca.model.choices import Half, feature_halves, partition_agreement
 from mmpca.model.prediction import (
     ClusterMixture,
     choose_smoothing,

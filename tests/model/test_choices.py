@@ -1,4 +1,4 @@
-"""Comparisons of candidates on two halves of the features."""
+"""Choices between candidates, by agreement between two halves of the features."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score, mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 
 from mmpca import MMPCA
-from mmpca.model.fitting import HalvesAgreement, is_better_confirmed, is_hopeless, partition_agreement
+from mmpca.model.choices import HalvesAgreement, is_better_confirmed, is_hopeless, partition_agreement
 from mmpca.simulate import paper_design
 
 PARTITIONS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=60)

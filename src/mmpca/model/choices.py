@@ -1,0 +1,274 @@
+"""Choices between candidates: the source of the topics, and the units of overdispersed counts.
+
+Clusters that reflect whole profiles can be found in either half of the features; those that reflect chance or a few
+dominant features cannot. Each candidate therefore clusters a sample of the rows twice, from two random halves of the
+features, and the candidate whose two partitions agree best is chosen, over several splits (`compare`). What "best"
+means is decided in one place for each choice: `best_source`, and `best_units`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from mmpca.backend import LocalRows, RowBackend, Threads
+from mmpca.counts import Counts, Units, as_counts
+from mmpca.model.fitting import LEARNED, Fit, Found, find_clusters
+from mmpca.model.starts import LARGE_TABLES, Labels, mixture_labels
+
+Array = NDArray[np.float64]
+Name = TypeVar("Name")
+
+# Candidates are compared on a sample of the rows: this many, or this many for each cluster if that is more.
+COMPARED_ROWS, ROWS_PER_CLUSTER = 2000, 20
+COMPARED_STARTS, COMPARED_TOL = 2, 1e-4  # of LDA on each half of the features
+COMPARED_EPOCHS = 20  # of a search for labels that are only compared: more epochs take long and change little
+LEAST_SPLITS, MOST_SPLITS = 3, 6  # of the features
+# Dispersion and stabilization; the first wins ties.
+UNITS: tuple[tuple[str, str | None], ...] = (("polya", None), ("multinomial", "sqrt"), ("multinomial", None))
+
+
+# --- the source of topics -----------------------------------------------------------------------------------------
+
+
+def choose_source(fit: Fit, backend: RowBackend) -> Fit:
+    """Return a fit in which `topics` is a source, chosen among `LEARNED` if it was "auto".
+
+    The comparison takes place in the units of the fit. Effective counts depend on clusters, and seeded topics and those
+    of soft assignments come from LDA in any case.
+    """
+    if not (isinstance(fit.topics, str) and fit.topics == "auto"):
+        return fit
+    is_certain = fit.dispersion == "polya" or fit.algorithm == "vbem" or fit.topic_seeds is not None
+    if is_certain or min(fit.n_clusters, fit.n_topics) < 2:
+        return fit._replace(topics="lda")
+    rng = np.random.default_rng([*fit.topics_seed.generate_state(2), 1])
+    fit.monitor.begin("topics", "topics: comparing sources")
+    n_compared = max(COMPARED_ROWS, ROWS_PER_CLUSTER * fit.n_clusters)
+    rows = Units(fit.stabilize).convert(backend.take(np.sort(rng.permutation(backend.n_rows)[:n_compared])))
+    sample = plain_fit(
+        fit,
+        n_init=1,
+        dispersion="multinomial",
+        stabilize=None,  # the rows already are in the units of the fit
+        max_epochs=min(fit.max_epochs, COMPARED_EPOCHS),
+        # Labels that are only compared need no merges and splits of large tables.
+        merge_split=fit.n_clusters * fit.n_topics * rows.n_features <= LARGE_TABLES,
+        monitor=fit.monitor.silent(),
+    )
+    candidates = {source: sample._replace(topics=source) for source in LEARNED}
+    scores = compare(candidates, rows, rng, backend.threads, contenders=sources_left, n_splits=LEAST_SPLITS)
+    if sample.monitor.is_stopped:
+        fit.monitor.stop()
+    return fit._replace(topics=next(iter(scores)) if fit.monitor.is_stopped else best_source(scores))
+
+
+def sources_left(scores: Scores[str]) -> list[str]:
+    """Return the sources that may still be the best after another split."""
+    last, left = {source: found[-1] for source, found in scores.items()}, list(scores)
+    if "lda" in last:  # its labels take by far the longest
+        left = [source for source in left if not is_hopeless(last["lda"], last[source])]
+        if len(left) > 1 and all(is_hopeless(last[source], last["lda"]) for source in left[1:]):
+            left.remove("lda")
+    return left
+
+
+def best_source(scores: Scores[str]) -> str:
+    """Return the source whose clusters agree best between two random halves of the features.
+
+    In the order of `LEARNED`, a source replaces the best one so far if its two partitions share more information, by
+    more than the standard error over splits. To replace "mixture", "tfidf" also needs a higher adjusted Rand index:
+    starts from tf-idf may divide large clusters in ways that other features confirm only in part. With too few rows or
+    features to divide, the first source is the best.
+    """
+    best, *others = scores
+    if len(scores[best]) < LEAST_SPLITS:
+        return best
+    for source in others:
+        if is_better_confirmed(scores[best], scores[source], agrees_better=(best, source) == ("mixture", "tfidf")):
+            best = source
+    return best
+
+
+def is_hopeless(best: HalvesAgreement, other: HalvesAgreement) -> bool:
+    """Return True if the second agreement is clearly below the first, so further splits can be skipped."""
+    return best.information - other.information > 2.0 * np.hypot(best.error, other.error)
+
+
+def is_better_confirmed(
+    best: Sequence[HalvesAgreement], others: Sequence[HalvesAgreement], *, agrees_better: bool = False
+) -> bool:
+    """Return True if a candidate shares clearly more information over the same splits than the best one so far.
+
+    With `agrees_better`, its adjusted Rand index must also be clearly higher.
+    """
+    leads = np.array([other.information - one.information for one, other in zip(best, others, strict=True)])
+    lags = np.array([one.ari - other.ari for one, other in zip(best, others, strict=True)])
+    errors = [values.std(ddof=1) / np.sqrt(len(values)) for values in (leads, lags)]
+    return bool(leads.mean() > errors[0] and (lags.mean() < -errors[1] or not agrees_better))
+
+
+# --- the units of overdispersed counts ----------------------------------------------------------------------------
+
+
+def choose_units(fit: Fit, found: Found, backend: RowBackend) -> Found:
+    """Return the clusters of overdispersed counts in the units that suit them best: those found, or others."""
+    fit.monitor.checkpoint = None  # only the first search is saved
+    fit.monitor.begin("dispersion", "choosing the dispersion")
+    rng = np.random.default_rng(fit.topics_seed)
+    rows = backend.take(np.sort(rng.permutation(backend.n_rows)[:COMPARED_ROWS]))
+    sample = plain_fit(fit, n_init=COMPARED_STARTS)
+    candidates = {units: sample._replace(dispersion=units[0], stabilize=units[1]) for units in UNITS}
+    scores = compare(candidates, rows, rng, backend.threads, contenders=units_left, n_splits=MOST_SPLITS)
+    dispersion, stabilize = best_units(scores)
+    if fit.monitor.is_stopped or (dispersion, stabilize) == (found.dispersion, found.stabilize):
+        return found
+    other = find_clusters(choose_source(fit._replace(dispersion=dispersion, stabilize=stabilize), backend), backend)
+    return found if fit.monitor.is_stopped else other
+
+
+def units_left(scores: Scores[Name]) -> list[Name]:
+    """Return the units that may still be the best.
+
+    After a few splits, a candidate is out if its mean lag behind the best exceeds two standard errors.
+
+    Examples
+    --------
+    >>> def agreements(*values):
+    ...     return [HalvesAgreement(0.0, 0.0, ari) for ari in values]
+    >>> units_left({"polya": agreements(0.9, 0.8, 0.9), "roots": agreements(0.2, 0.3, 0.3)})
+    ['polya']
+    >>> units_left({"polya": agreements(0.9, 0.1), "roots": agreements(0.2, 0.8)})
+    ['polya', 'roots']
+    """
+    ari = np.array([[one.ari for one in found] for found in scores.values()])  # (candidates, splits)
+    if ari.shape[1] < LEAST_SPLITS:
+        return list(scores)
+    lags = ari[ari.mean(axis=1).argmax()] - ari
+    errors = lags.std(axis=1, ddof=1) / np.sqrt(ari.shape[1])
+    return [units for units, is_left in zip(scores, lags.mean(axis=1) <= 2.0 * errors, strict=True) if is_left]
+
+
+def best_units(scores: Scores[tuple[str, str | None]]) -> tuple[str, str | None]:
+    """Return the units with the largest adjusted Rand index; those of counts if nothing could be compared."""
+    totals = {units: sum(one.ari for one in found) for units, found in scores.items() if found}
+    return max(totals, key=lambda units: totals[units]) if totals else ("multinomial", None)
+
+
+# --- comparisons --------------------------------------------------------------------------------------------------
+
+
+class HalvesAgreement(NamedTuple):
+    """Agreement between two partitions of the same rows."""
+
+    information: float  # that they share: nats per row, minus the value expected by chance
+    error: float  # of the information, over rows
+    ari: float
+
+
+Scores = Mapping[Name, Sequence[HalvesAgreement]]  # of each candidate, one agreement for each split
+
+
+class Half(NamedTuple):
+    """Rows in one half of the features."""
+
+    rows: Counts
+    features: NDArray[np.int64]  # their columns in the whole
+
+
+def plain_fit(fit: Fit, **changes: Any) -> Fit:
+    """Return the fit of a sample of the rows with the plain model and less careful topics, to compare candidates."""
+    return fit._replace(
+        **{
+            "topics": "lda",
+            "topic_prior": 1.0 if isinstance(fit.topic_prior, str) else float(np.mean(fit.topic_prior)),  # in any order
+            "start": "auto",
+            "algorithm": "greedy",
+            "refit_topics": False,
+            "known": None,
+            "topic_seeds": None,
+            "n_topic_starts": COMPARED_STARTS,
+            "topics_tol": COMPARED_TOL,
+            **changes,
+        }
+    )
+
+
+def compare(
+    candidates: Mapping[Name, Fit],
+    rows: Counts,
+    rng: np.random.Generator,
+    threads: Threads,
+    *,
+    contenders: Callable[[Scores[Name]], list[Name]],
+    n_splits: int,
+) -> Scores[Name]:
+    """Return how well the clusters of candidates agree between random halves of the features.
+
+    After each split, only the `contenders` are left. There are fewer splits than `n_splits` if a single candidate is
+    left, if there are too few rows or features to divide, or after a request to stop.
+    """
+    fits, scores = dict(candidates), {name: list[HalvesAgreement]() for name in candidates}
+    monitor = next(iter(fits.values())).monitor
+    for _ in range(n_splits):
+        halves = feature_halves(rows, rng)
+        if halves is None or halves[0].rows.n_rows <= next(iter(fits.values())).n_clusters:
+            break
+        found = dict[Name, HalvesAgreement]()
+        for name in scores:
+            labels = list[Labels]()
+            for half, _ in halves:
+                fit = fits[name]
+                if fit.topics == "lda":
+                    fit = fit._replace(n_topics=min(fit.n_topics, half.n_features))
+                    own = find_clusters(fit, LocalRows(half, threads))
+                    labels.append(own.best.labels)
+                    fits[name] = fits[name]._replace(row_prior=own.topics.row_prior)  # suits the other halves
+                else:
+                    start = {"from_tfidf": fit.topics == "tfidf", "n_chains": 1}
+                    labels.append(mixture_labels(half, fit.n_clusters, rng, monitor, **start, threads=threads))
+            found[name] = partition_agreement(*labels)
+        if monitor.is_stopped:
+            break
+        for name, agreement in found.items():
+            scores[name].append(agreement)
+        scores = {name: scores[name] for name in contenders(scores)}
+        if len(scores) == 1:
+            break
+    return scores
+
+
+def feature_halves(rows: Counts, rng: np.random.Generator) -> tuple[Half, Half] | None:
+    """Divide the features that occur at random; return the rows that have counts in both halves, in each half.
+
+    None if fewer than four features occur, or if no row has counts in both halves.
+    """
+    present = rng.permutation(np.flatnonzero(rows.column_totals()))
+    if len(present) < 4:
+        return None
+    X, features = rows.to_csr(), [np.sort(present[start::2]) for start in (0, 1)]
+    first, second = (as_counts(X[:, some], empty_rows="allow") for some in features)
+    kept = np.flatnonzero((np.diff(first.indptr) > 0) & (np.diff(second.indptr) > 0))
+    return (Half(first.take(kept), features[0]), Half(second.take(kept), features[1])) if kept.size else None
+
+
+def partition_agreement(first: Labels, second: Labels) -> HalvesAgreement:
+    """Return how well two partitions agree.
+
+    Unlike the adjusted Rand index, information ranks many reproducible clusters above a few large ones.
+    """
+    from sklearn.metrics import adjusted_rand_score  # not needed otherwise
+    from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
+
+    table = contingency_matrix(first, second, sparse=True)
+    by_row = sparse.coo_array(table)
+    n_rows, sizes = len(first), (np.asarray(table.sum(axis=1)).ravel(), np.asarray(table.sum(axis=0)).ravel())
+    terms = np.log(by_row.data * n_rows / (sizes[0][by_row.coords[0]] * sizes[1][by_row.coords[1]]))
+    mean = float(terms @ by_row.data / n_rows)
+    variance = float((terms - mean) ** 2 @ by_row.data / n_rows)
+    chance = float(expected_mutual_information(table, n_rows))
+    return HalvesAgreement(mean - chance, np.sqrt(variance / n_rows), float(adjusted_rand_score(first, second)))
