@@ -1,16 +1,17 @@
 """Results of a fixed set of fits, recorded: a change of results is a decision, noted in CHANGELOG.md.
 
 ``python tests/test_results.py`` records them again. On the processor and library versions they were recorded with, the
-results must agree bit for bit; elsewhere, labels must be equal and numbers agree to nine digits.
+results must agree bit for bit; elsewhere, labels must be equal, apart from those that hang on scikit-learn's last bits,
+and numbers must agree to nine digits.
 """
 
 import hashlib
 import json
-import platform
 import warnings
 from importlib.metadata import version
 from pathlib import Path
 
+import llvmlite.binding
 import numpy as np
 import pytest
 from scipy import sparse
@@ -22,6 +23,7 @@ from mmpca.topics import LDA
 
 RECORD = Path(__file__).with_name("results.json")
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
+FRAGILE = ("GMMLDA", "KMeansLDA", "LDAMap")  # labels from hundreds of iterations of scikit-learn's LDA
 
 
 def small():
@@ -210,11 +212,11 @@ def computed(name):
 
 
 def machine():
-    """Return the processor and library versions, which can change the last bits of a sum."""
-    cpu = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")][:1] if (
-        Path("/proc/cpuinfo").exists()
-    ) else []  # fmt: skip
-    return {"processor": cpu or [platform.processor()]} | {library: version(library) for library in LIBRARIES}
+    """Return what can change the last bits of a sum: the processor, as the compiler knows it, and library versions.
+
+    The name that the system gives it is not enough: virtual machines call several generations by the same name.
+    """
+    return {"processor": llvmlite.binding.get_host_cpu_name()} | {name: version(name) for name in LIBRARIES}
 
 
 @pytest.mark.parametrize("name", FITS)
@@ -224,8 +226,7 @@ def test_results_are_those_recorded(name):
     assert found.keys() == expected.keys()
     is_same_machine = recorded["machine"] == machine()
     for part, value in expected.items():
-        # Fits that were added on another machine have no digests of fractions until everything is recorded again.
-        if "numbers" not in value or (is_same_machine and "digest" in value):
+        if is_same_machine or ("numbers" not in value and part not in FRAGILE):
             assert found[part]["digest"] == value["digest"], part
         if "numbers" in value:
             np.testing.assert_allclose(found[part]["numbers"], value["numbers"], rtol=1e-9, atol=1e-9, err_msg=part)
