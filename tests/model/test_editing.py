@@ -224,6 +224,14 @@ def test_without_a_search_all_other_rows_keep_their_clusters(model, paper):
     assert report.bound_after == report.bound_edited
 
 
+def test_without_a_search_an_edit_keeps_the_temperature_and_with_one_it_is_estimated_again(paper, model):
+    before = model.temperature_ = 7.5
+    model.edit(paper.X, merge=[0, 1], refit=False)
+    assert model.temperature_ == before
+    model.edit(paper.X)
+    assert model.temperature_ != before
+
+
 def test_edits_keep_names_words_annotations_and_rows_without_counts(paper, tmp_path):
     X = sparse.csr_array(sparse.vstack([sparse.csr_array((1, paper.X.shape[1]), dtype=np.int64), paper.X]))
     model = MMPCA(6, 4, n_init=1, topics="lda", random_state=0).fit(paper.X)

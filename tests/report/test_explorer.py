@@ -221,13 +221,32 @@ def test_edits_change_the_page_and_are_saved(study):
         assert post(explorer, {"action": "refit"}) == 200
         assert saved[-1].bound_ >= before
         assert saved[-1].cluster_names_[1] == "letters home"
+        assert post(explorer, {"action": "split", "cluster": 0}) == 200
+        assert len(saved[-1].weights_) == 6
         assert post(explorer, {"action": "noise", "cluster": 3}) == 200
         assert saved[-1].noise_clusters_.tolist() == [3]
         # What an edit does not concern stays: predictions, the source of the topics, the record of edits.
         assert saved[-1].smoothing_ == study.model.smoothing_
         assert saved[-1].topics_source_ == study.model.topics_source_
-        assert [edit.kind for edit in saved[-1].edits_] == ["merge", "move", "noise"]
+        assert [edit.kind for edit in saved[-1].edits_] == ["merge", "move", "split", "noise"]
     assert "_cluster_names" not in vars(study.model)
+
+
+def test_rows_stay_where_they_are_on_the_map_and_the_temperature_is_that_before_the_edit(study):
+    saved = []
+    with start(study.model, X=study.X, save=saved.append) as explorer:
+        before = data_of(ask(explorer)[1])["rows"]
+        for action in ({"action": "merge", "cluster": 1, "other": 0}, {"action": "split", "cluster": 2}):
+            assert post(explorer, action) == 200
+        after = data_of(ask(explorer)[1])["rows"]
+    assert after["cluster"] != before["cluster"]
+    assert (after["x"], after["y"]) == (before["x"], before["y"])
+    assert [model.temperature_ for model in saved] == [study.model.temperature_] * 2
+
+
+def data_of(page):
+    """Return the data of the script of a page."""
+    return json.loads(page.split('<script type="application/json" id="data">')[1].split("</script>")[0])
 
 
 @pytest.mark.parametrize(

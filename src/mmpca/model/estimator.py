@@ -907,7 +907,7 @@ class MMPCA(
             Clusters of rows that have nothing in common except that they fit nowhere else. They are named "noise", and
             :meth:`outlier_labels` and :meth:`predict` with `outliers` give their rows the label -1.
         refit : bool, default=True
-            False keeps the edited labels.
+            False keeps the edited labels, and `temperature_`, whose estimation can take longer than the edit.
 
         Returns
         -------
@@ -963,6 +963,8 @@ class MMPCA(
             resumed=editing.Resumed(self.components_, plan.labels, self.topics_source_),
         )
         fitted.smoothing_ = self.smoothing_
+        if not refit:
+            fitted._temperature = self._temperature
         marked = {*map(int, getattr(self, "noise_clusters_", ())), *noise}
         parts = {new: {q for q, number in plan.numbers.items() if number == new} for new in plan.numbers.values()}
         noisy = sorted(new for new, merged in parts.items() if merged <= marked)  # nothing else was merged with noise

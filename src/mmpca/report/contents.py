@@ -91,9 +91,13 @@ def report_contents(
     *,
     served: bool = False,
     edits: bool = False,
+    positions: Array | None = None,
     text_size: int = TEXT_SIZE,
 ) -> dict[str, Any]:
-    """Return the variables of the report template; a served page leaves searching to the server."""
+    """Return the variables of the report template.
+
+    A served page leaves searching to the server, and its rows have given positions on the map.
+    """
     model = context.model
     # Coherence compares features, so there must be two of them.
     has_quality = context.X is not None and context.is_fitted_data and model.n_features_in_ > 1
@@ -112,7 +116,7 @@ def report_contents(
     clusters = cluster_cards(context, margins, quality)
     topics = topic_cards(context, quality)
     script, words = (
-        script_rows(context, margins, {row.number for row in rows}, None if served else text_size),
+        script_rows(context, margins, {row.number for row in rows}, None if served else text_size, positions),
         script_words(context),
     )
     features = sorted({*words.pop("features"), *np.unique(script.get("features", [])).tolist()})

@@ -317,13 +317,32 @@ def packed(values: Any, dtype: str) -> str:
     return base64.b64encode(np.ascontiguousarray(values, dtype=np.dtype(dtype).newbyteorder("<")).tobytes()).decode()
 
 
-def script_rows(context: Context, margins: Margins | None, on_page: set[int], text_size: int | None) -> dict[str, Any]:
+def evenly_spaced(n_rows: int) -> NDArray[np.intp]:
+    """Return the rows that the map of a page has room for."""
+    return np.linspace(0, n_rows - 1, min(n_rows, MAX_SEARCHABLE)).round().astype(np.intp)
+
+
+def map_positions(context: Context, chosen: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the positions of some rows on the map, (n, 2)."""
+    assert context.X is not None
+    return row_layout(context.model.transform(context.X[chosen]), context.clusters[chosen])
+
+
+def script_rows(
+    context: Context,
+    margins: Margins | None,
+    on_page: set[int],
+    text_size: int | None,
+    positions: NDArray[np.float64] | None = None,
+) -> dict[str, Any]:
     """Return the rows that the map shows and the search box finds, by column, for the script of the page.
 
-    They are evenly spaced, plus the rows shown on the page. Without a text size, a server has texts and evidence.
+    They are evenly spaced; without `positions` for these, the rows shown on the page are added. Without a text size, a
+    server has texts and evidence.
     """
-    evenly_spaced = np.linspace(0, context.n_rows - 1, min(context.n_rows, MAX_SEARCHABLE)).round().astype(int)
-    chosen = np.array(sorted({*evenly_spaced.tolist(), *on_page}), dtype=np.intp)
+    chosen = evenly_spaced(context.n_rows)
+    if positions is None:
+        chosen = np.union1d(chosen, np.array(sorted(on_page), dtype=np.intp))
     columns: dict[str, Any] = {"n": len(chosen), "cluster": packed(context.clusters[chosen], "u2")}
     if len(chosen) < context.n_rows:
         columns["number"] = packed(chosen, "u4")
@@ -343,7 +362,7 @@ def script_rows(context: Context, margins: Margins | None, on_page: set[int], te
         columns["runner"] = packed(margins.runner_up[chosen] % 65536, "u2")
         if not np.isnan(margins.stability).all():
             columns["stability"] = packed(np.nan_to_num(np.floor(100 * margins.stability[chosen]), nan=UNKNOWN), "u1")
-        positions = row_layout(context.model.transform(context.X[chosen]), context.clusters[chosen])
+        positions = map_positions(context, chosen) if positions is None else positions
         columns["x"], columns["y"] = (packed(np.rint(10_000 * at), "u2") for at in positions.T)
         if text_size is not None:
             columns |= _packed_evidence(margins, chosen)

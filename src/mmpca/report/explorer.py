@@ -27,7 +27,15 @@ from mmpca.errors import OverdispersionWarning, SuspiciousCountsWarning
 from mmpca.model import MMPCA
 from mmpca.model.explanation import VERDICTS
 from mmpca.report.contents import report_contents
-from mmpca.report.context import Context, Margins, check_context, measure_margins, row_details
+from mmpca.report.context import (
+    Context,
+    Margins,
+    check_context,
+    evenly_spaced,
+    map_positions,
+    measure_margins,
+    row_details,
+)
 from mmpca.report.formatting import clean
 from mmpca.report.page import make_environment, render
 from mmpca.selection import MMPCASearch
@@ -119,6 +127,7 @@ class Explorer:
         }  # fmt: skip
         self._search, self._title = search, title
         self._save, self._lock = save, Lock()
+        self._positions: NDArray[np.float64] | None = None  # on the map; edits keep topics, so rows stay where they are
         self._show(model)
         self._token = secrets.token_urlsafe(24)
         self._server = _Server((LOOPBACK, port), _Handler)
@@ -131,7 +140,11 @@ class Explorer:
         context = check_context(model, **self._given)
         margins = measure_margins(context, with_evidence=False)
         can_edit = self._save is not None and context.X is not None and context.is_fitted_data
-        contents = report_contents(context, margins, self._search, self._title, served=True, edits=can_edit)
+        if self._positions is None and margins is not None:
+            self._positions = map_positions(context, evenly_spaced(context.n_rows))
+        contents = report_contents(
+            context, margins, self._search, self._title, served=True, edits=can_edit, positions=self._positions
+        )
         self._report = render(self._environment, "report.html", contents)
         self._model, self._rows, self._can_edit = model, RowFinder(context, margins), can_edit
 
@@ -231,9 +244,10 @@ class Explorer:
 
 
 def edited_model(model: MMPCA, X: Any, action: Mapping[str, Any]) -> MMPCA:
-    """Return a model after an edit: a cluster renamed or marked as noise, two merged, a row moved, or a new search.
+    """Return a model after an edit: clusters renamed, merged, split or marked as noise, a row moved, or a new search.
 
-    The topics do not change. After a merge or a move, all other rows keep their clusters.
+    The topics do not change. Except after a new search, all other rows keep their clusters, and the model its
+    temperature.
 
     Raises
     ------
@@ -263,6 +277,8 @@ def edited_model(model: MMPCA, X: Any, action: Mapping[str, Any]) -> MMPCA:
             warnings.simplefilter("ignore", category)
         if kind == "merge":
             edited.edit(X, merge=[action["cluster"], action["other"]], refit=False)
+        elif kind == "split":
+            edited.edit(X, split=[action["cluster"]], refit=False)
         elif kind == "move":
             edited.edit(X, move={action["row"]: action["cluster"]}, refit=False)
         elif kind == "noise":
