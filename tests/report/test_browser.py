@@ -338,7 +338,13 @@ def test_the_focus_moves_through_the_page_in_order_and_is_visible(page):
     assert page.driver.switch_to.active_element.get_attribute("href").startswith("https://doi.org/")
 
 
-def test_the_page_prints_on_four_sheets_plus_the_rows_that_were_opened(page):
+@pytest.mark.parametrize("name", ["full_path", "news_path", "large_path"])
+def test_every_page_prints_on_four_sheets(window, request, name):
+    window.open(request.getfixturevalue(name))
+    assert len(pypdf.PdfReader(io.BytesIO(window.pdf())).pages) <= 4
+
+
+def test_the_rows_that_were_opened_are_printed(page):
     assert len(pypdf.PdfReader(io.BytesIO(page.pdf())).pages) <= 4
     page.find("#find")[0].send_keys("letter 17")
     page.click("#found summary")
