@@ -12,7 +12,7 @@ EXPERIMENTS ?= benchmarks/results/experiments
 # Families of methods that are fast enough for the fifty data sets of the paper; those on scikit-learn's LDA are not.
 FAST := ceiling,mmpca,lda-space-mmpca,lda-mmpca,nmf-em,mixtures,htscluster,directions
 
-.PHONY: demo test lint types contracts check docs pictures wheel leaderboard bench bench-scale parity accuracy real-data calibration departures selection-study experiments \
+.PHONY: demo test lint types contracts check docs pictures wheel leaderboard bench bench-scale r-page parity accuracy real-data calibration departures selection-study experiments \
     fuzz soak test-oldest clean help
 
 help:  ## List the targets
@@ -80,6 +80,9 @@ fuzz: $(VENV)/installed-dev  ## Test every reader with damaged, oddly exported a
 
 soak: $(VENV)/installed-dev  ## Make 10,000 small fits in one process; print the growth of memory, threads and descriptors
 	$(BIN)/python benchmarks/soak.py $(OPTIONS)
+
+r-page: $(VENV)/installed-dev  ## Run the R code of docs/r.md; needs R with the packages reticulate and Matrix
+	PATH="$(CURDIR)/$(BIN):$$PATH" RETICULATE_PYTHON="$(CURDIR)/$(BIN)/python" Rscript benchmarks/r/run_page.R
 
 parity: $(VENV)/installed-dev  ## Compare with runs of the authors' R package: make parity REFERENCE=path
 	@test -n "$(REFERENCE)" || { echo "Give the folder of the reference runs: make parity REFERENCE=path"; exit 2; }

@@ -60,7 +60,7 @@ search_time <- system.time(
 
 dir.create(folder, recursive = TRUE, showWarnings = FALSE)
 path <- function(name) file.path(folder, name)
-writeMM(as(counts, "CsparseMatrix"), path("counts.mtx"))
+invisible(writeMM(as(counts, "CsparseMatrix"), path("counts.mtx")))
 system2("gzip", c("-f", shQuote(path("counts.mtx"))))
 write_labels <- function(labels, name) writeLines(as.character(as.integer(labels) - 1L), path(name))
 write_labels(truth, "labels.csv")
