@@ -9,6 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 import mmpca
 from mmpca import MMPCA, MMPCASearch
 from mmpca.model.editing import check_known, with_known
+from mmpca.model.outliers import knots_of
 from mmpca.simulate import paper_design, simulate_mmpca, sparse_topics
 
 
@@ -224,12 +225,15 @@ def test_without_a_search_all_other_rows_keep_their_clusters(model, paper):
     assert report.bound_after == report.bound_edited
 
 
-def test_without_a_search_an_edit_keeps_the_temperature_and_with_one_it_is_estimated_again(paper, model):
-    before = model.temperature_ = 7.5
+def test_without_a_search_an_edit_keeps_what_corrects_probabilities_and_with_one_it_is_estimated_again(paper, model):
+    before, knots = 7.5, knots_of(model)
+    model.temperature_ = before
     model.edit(paper.X, merge=[0, 1], refit=False)
     assert model.temperature_ == before
+    np.testing.assert_array_equal(knots_of(model), knots)
     model.edit(paper.X)
     assert model.temperature_ != before
+    assert not np.array_equal(knots_of(model), knots)
 
 
 def test_edits_keep_names_words_annotations_and_rows_without_counts(paper, tmp_path):

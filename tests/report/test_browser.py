@@ -1,5 +1,6 @@
 """The page in a real browser, opened from the file."""
 
+import copy
 import csv
 import io
 from xml.etree import ElementTree
@@ -95,6 +96,7 @@ def test_words_of_the_text_are_shaded_for_and_against_the_cluster(window, study,
     window.open(path)
     window.find("#find")[0].send_keys("letter 3")
     window.click("#found summary")
+    window.driver.execute_async_script("setTimeout(arguments[0], 100)")
     for_it, against_it = strongest(study)
     assert window.texts("#found .whole mark.for") == [names[for_it[3]]]
     assert window.texts("#found .whole mark.against") == [names[against_it[3]].upper()]
@@ -655,3 +657,18 @@ def test_a_notebook_shows_the_page_in_a_frame(study, window, tmp_path):
     assert window.visible("data-cluster", "#clusters .card") == ["2"]
     window.driver.switch_to.default_content()
     assert window.messages() == []
+
+
+def test_pointing_to_a_feature_shows_its_taxonomy(window, study, tmp_path):
+    model = copy.copy(study.model)
+    model.feature_annotations_ = {"taxonomy": np.array([f"k__Words; s__{v} <b>" for v in range(model.n_features_in_)])}
+    window.open(write_report(model, tmp_path / "page.html", X=study.X))
+    window.run(SHOW_ALL_EVIDENCE)
+    window.driver.execute_async_script("setTimeout(arguments[0], 100)")
+    at = {str(name): v for v, name in enumerate(model.feature_names_in_)}
+    for place in ("#clusters .features bdi", "#topics .features bdi", ".evidence bdi", "#dots text[transform]"):
+        name = window.find(place)[0]
+        window.run("arguments[0].dispatchEvent(new MouseEvent('mouseover', {bubbles: true}))", name)
+        [tip] = window.shown("#tip")
+        words = window.texts(place)[0].strip("\N{FIRST STRONG ISOLATE}\N{POP DIRECTIONAL ISOLATE}")
+        assert tip == f"{words}: k__Words; s__{at[words]} <b>"

@@ -6,6 +6,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -76,7 +77,8 @@ def run_demo(out: Console, *, noise: float, balance: float, seed: int, jobs: int
     out.print(topic_table(model, data.feature_names.tolist()))
     out.print("Next, with your own texts (a folder of .txt files) or counts (a table, .mtx, .h5ad, ...):")
     for command, purpose in NEXT:
-        out.print(Text.assemble("  ", (command, "bold"), f"  {purpose}"), soft_wrap=True)
+        out.print(Text(f"  {command}", style="bold"), soft_wrap=True)  # in one piece, to be copied
+        out.print(Padding(purpose, (0, 0, 0, 6)))
 
 
 class StageTimes:

@@ -907,7 +907,8 @@ class MMPCA(
             Clusters of rows that have nothing in common except that they fit nowhere else. They are named "noise", and
             :meth:`outlier_labels` and :meth:`predict` with `outliers` give their rows the label -1.
         refit : bool, default=True
-            False keeps the edited labels, and `temperature_`, whose estimation can take longer than the edit.
+            False keeps the edited labels. It also keeps `temperature_` and the standardization of outlier scores, which
+            take longer to estimate than the edit takes.
 
         Returns
         -------
@@ -965,6 +966,8 @@ class MMPCA(
         fitted.smoothing_ = self.smoothing_
         if not refit:
             fitted._temperature = self._temperature
+            if (knots := outliers.knots_of(self)) is not None:  # None in files of older versions
+                fitted._outlier_knots = knots
         marked = {*map(int, getattr(self, "noise_clusters_", ())), *noise}
         parts = {new: {q for q, number in plan.numbers.items() if number == new} for new in plan.numbers.values()}
         noisy = sorted(new for new, merged in parts.items() if merged <= marked)  # nothing else was merged with noise

@@ -16,10 +16,11 @@ from mmpca.evaluation import Summary, summarize
 from mmpca.evaluation.partitions import DISSOLVED, STABLE
 from mmpca.model import MMPCA
 from mmpca.model.dispersion import LARGE_INDEX, advice_on, in_counts
-from mmpca.model.explanation import CLEAR, LIKELY, VERDICTS
+from mmpca.model.explanation import VERDICTS
 from mmpca.model.inspection import inspect_counts
 from mmpca.model.results import Words, cluster_features, relevance, topic_features
 from mmpca.plots.selection import shortfall
+from mmpca.plots.style import LABEL_COLORS, PAGE_COLORS
 from mmpca.report.charts import (
     NumberCurves,
     Splits,
@@ -36,6 +37,7 @@ from mmpca.report.context import (
     TEXT_SIZE,
     Context,
     Margins,
+    feature_descriptions,
     in_reader_words,
     packed,
     representative_rows,
@@ -58,15 +60,13 @@ MAX_LABELS = 60
 
 Check = tuple[str, str]  # "fine", "care" or "note", and a sentence
 
+DEFAULT_WORDS = Words()
 EQUAL_BOUNDS = 1.0  # nats within which two starts count as equally good
 MIN_DIVERSITY = 0.5
 AGREEMENT = ((0.9, "very well"), (0.6, "well"), (0.2, "partly"))  # smallest adjusted Rand index, and adverb
 STABILITY = ((STABLE, "stable"), (DISSOLVED, "doubtful"), (0.0, "dissolved"))  # smallest similarity in refits
 IN_REFITS = {"stable": "found again in refits", "doubtful": "partly found again", "dissolved": "not found again"}
-# Colors of Okabe and Ito; any further ones are hues spaced by the golden angle.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6BB1", "#A6761D")
-LABEL_COLORS = ("#44AA99", "#CC6677", "#AA4499", "#999933", "#88CCEE", "#882255", "#DDCC77", "#117733")  # of Paul Tol
-GOLDEN_ANGLE = 137.5
+GOLDEN_ANGLE = 137.5  # between the hues of more clusters or labels than a palette has colors
 MAX_NAMED = 6  # clusters listed in a sentence of the summary
 MAX_ALSO = 40  # clusters up to which the page shows which other clusters their rows could belong to
 
@@ -104,34 +104,23 @@ def report_contents(
     quality = summarize(model, context.X) if has_quality else None
     rows = [] if margins is None else representative_rows(context, margins)
     history = getattr(model, "search_", None)
-    choice = describe_choice(history if search is None else search, model)
-    if choice is not None:
-        choice = choice._replace(reason=in_reader_words(choice.reason, context.words))
-        if choice.splits is not None:
-            sentences = [in_reader_words(sentence, context.words) for sentence in choice.splits.sentences]
-            choice = choice._replace(splits=choice.splits._replace(sentences=sentences))
+    choice = describe_choice(history if search is None else search, model, context.words)
     labels, tree = label_table(context), merge_tree(model)
     n_labels = 0 if context.labels is None else len(set(context.labels))
     colors = {"cluster": palette(len(model.weights_)), "label": palette(n_labels, LABEL_COLORS)}
-    clusters = cluster_cards(context, margins, quality)
-    topics = topic_cards(context, quality)
-    script, words = (
-        script_rows(context, margins, {row.number for row in rows}, None if served else text_size, positions),
-        script_words(context),
-    )
-    features = sorted({*words.pop("features"), *np.unique(script.get("features", [])).tolist()})
-    place = np.zeros(context.model.n_features_in_, dtype=np.intp)
-    place[features] = np.arange(len(features))
-    words["own"] = [place[own].tolist() for own in words["own"]]
-    if "features" in script:
-        script["features"] = packed(place[script["features"]], "u4" if len(features) > 65535 else "u2")
+    clusters, topics = cluster_cards(context, margins, quality), topic_cards(context, quality)
+    on_page = {row.number for row in rows}
+    script = script_rows(context, margins, on_page, None if served else text_size, positions)
+    words = script_words(context)
+    named = _named_features(script, words, model.n_features_in_)
+    on_cards = [feature.number for card in clusters for feature in card.features]
+    on_cards += [feature.number for card in topics for feature in card.features]
     return {
         "title": heading(title, context.words),
         "served": served,
         "noun": context.words,
         "model": model,
-        "history": history,
-        "summary": summary_sentences(context, margins, choice, labels),
+        "summary": summary_sentences(context, margins, choice, labels, has_own_topics(clusters)),
         "certainty": count_verdicts(margins),
         "checks": [
             (level, in_reader_words(sentence, context.words))
@@ -155,7 +144,7 @@ def report_contents(
         "colors": colors["cluster"],
         "in_refits": IN_REFITS,
         "label_colors": colors["label"],
-        "thresholds": (CLEAR, LIKELY),
+        "line_colors": ("var(--accent)", *PAGE_COLORS[1:6]),
         "data": {
             "rows": script,
             "served": served,
@@ -164,10 +153,22 @@ def report_contents(
             "topics": {cluster.number: cluster.topics for cluster in clusters},
             "names": [cluster.name for cluster in clusters],
             "colors": colors,
-            "features": [clean(context.feature_name(v), FEATURE_NAME_LENGTH) for v in features],
+            "features": [clean(context.feature_name(v), FEATURE_NAME_LENGTH) for v in named],
+            "about": feature_descriptions(context, [*named, *on_cards]),
             "words": words,
         },
     }
+
+
+def _named_features(rows: dict[str, Any], words: dict[str, Any], n_features: int) -> list[int]:
+    """Return the features that the script of the page names; in place, refer to them by their positions among these."""
+    named = sorted({*words.pop("features"), *np.unique(rows.get("features", [])).tolist()})
+    place = np.zeros(n_features, dtype=np.intp)
+    place[named] = np.arange(len(named))
+    words["own"] = [place[own].tolist() for own in words["own"]]
+    if "features" in rows:
+        rows["features"] = packed(place[rows["features"]], "u4" if len(named) > 65535 else "u2")
+    return named
 
 
 def heading(title: str | None, words: Words) -> str:
@@ -181,6 +182,7 @@ def heading(title: str | None, words: Words) -> str:
 class FeatureShare(NamedTuple):
     """A feature in a cluster or topic: its share there, and the ratio of that to its share of all counts."""
 
+    number: int
     name: str
     share: float
     lift: float
@@ -295,7 +297,7 @@ def also_table(margins: Margins | None, clusters: list[ClusterCard]) -> list[tup
     return [(cluster, line) for cluster, line in zip(clusters, margins.also.tolist(), strict=True)]
 
 
-def palette(n: int, colors: Sequence[str] = COLORS) -> list[str]:
+def palette(n: int, colors: Sequence[str] = PAGE_COLORS) -> list[str]:
     """Return a color for each of n clusters or labels, as CSS; the page also uses them on the map."""
     if n <= len(colors):
         return list(colors[:n])
@@ -417,23 +419,32 @@ def _lift(profile: Array, overall: Array) -> Array:
 def _features(context: Context, features: list[int], profile: Array, overall: Array) -> list[FeatureShare]:
     """Return some features of a cluster or topic; profile, overall: (V,)."""
     lift = _lift(profile, overall)
-    return [FeatureShare(clean(context.feature_name(v)), float(profile[v]), float(lift[v])) for v in features]
+    return [FeatureShare(v, clean(context.feature_name(v)), float(profile[v]), float(lift[v])) for v in features]
 
 
 # --- summary and checks -----------------------------------------------------------------------------------------
 
 
 def summary_sentences(
-    context: Context, margins: Margins | None, choice: GridSummary | None, labels: LabelTable | None
+    context: Context,
+    margins: Margins | None,
+    choice: GridSummary | None,
+    labels: LabelTable | None,
+    own_topics: bool,
 ) -> list[str]:
     """Return a short summary of the results."""
     model, noun = context.model, context.words
-    features, topics = count(model.n_features_in_, noun.feature), count(len(model.components_), "topic")
+    features, n_topics = count(model.n_features_in_, noun.feature), len(model.components_)
     sentences = [
         f"{count(context.n_rows, noun.row)} {'is' if context.n_rows == 1 else 'are'} grouped into "
-        f"{count(len(model.weights_), 'cluster')}{_sizes(context)} by their counts of {features}; the clusters share "
-        f"{topics}."
+        f"{count(len(model.weights_), 'cluster')}{_sizes(context)} by their counts of {features}."
     ]
+    if n_topics > 1:
+        how = f"the {noun.rows} of a cluster mix these topics in similar proportions"
+        sentences.append(
+            f"{noun.features.capitalize()} that tend to occur together form {count(n_topics, 'topic')}; "
+            f"{'each cluster has its own topic' if own_topics else how}."
+        )
     if margins is not None:
         sentences += _unstable(context, is_resampled=choice is not None and choice.is_resampled)
     if choice is not None:
@@ -621,7 +632,9 @@ def describe_counts(context: Context) -> dict[str, Any] | None:
     return {"facts": facts, "findings": findings}
 
 
-def describe_choice(search: MMPCASearch | Mapping[str, Any] | None, model: MMPCA | None = None) -> GridSummary | None:
+def describe_choice(
+    search: MMPCASearch | Mapping[str, Any] | None, model: MMPCA | None = None, words: Words = DEFAULT_WORDS
+) -> GridSummary | None:
     """Return how a fitted search, a table of its results, or the record in its best model chose the numbers."""
     if search is None:
         return None
@@ -645,8 +658,11 @@ def describe_choice(search: MMPCASearch | Mapping[str, Any] | None, model: MMPCA
     chosen = (int(n_clusters[best]), int(n_topics[best]))
     by_topics = {name: np.asarray(column) for name, column in record["topics"].items()} if is_record else {}
     most = (np.inf, np.inf) if model is None else (len(model.labels_), model.n_features_in_)
+    splits = draw_splits(record["splits"], chosen[0]) if is_record else None
+    if splits is not None:
+        splits = splits._replace(sentences=[in_reader_words(sentence, words) for sentence in splits.sentences])
     return GridSummary(
-        reason=record["reason"] if is_record else reason(table, criterion),
+        reason=in_reader_words(record["reason"] if is_record else reason(table, criterion), words),
         criterion=criterion,
         n_clusters=columns,
         lines=[(k, [cells.get((q, k)) for q in columns]) for k in np.unique(n_topics).tolist()],
@@ -657,7 +673,7 @@ def describe_choice(search: MMPCASearch | Mapping[str, Any] | None, model: MMPCA
             *_edge("topic", chosen[1], by_topics.get("n_topics", n_topics), most[1]),
         ],
         charts=_choice_charts(table, by_topics, n_clusters, n_topics, behind),
-        splits=draw_splits(record["splits"], chosen[0]) if is_record else None,
+        splits=splits,
         is_resampled=bool(np.nanmax(np.asarray(table.get("n_resamples", [0]), dtype=float), initial=0) > 0),
     )
 

@@ -6,7 +6,7 @@ import base64
 import copy
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ ENTRY_BYTES = 7  # of one feature in it
 MAX_LISTED = 160  # typical and borderline rows on the page, which bounds its size for any number of clusters
 MAX_PER_CLUSTER = 3  # typical rows, and as many borderline ones
 MAX_SEARCHABLE = 20_000  # rows on the map and in the search box
-SEARCH_NAME_LENGTH, FEATURE_NAME_LENGTH = 40, 40
+SEARCH_NAME_LENGTH, FEATURE_NAME_LENGTH, DESCRIPTION_LENGTH = 40, 40, 160
 MAX_NAME_BYTES = 300_000  # of all names for the script of the page
 TEXT_SIZE = 2_000_000  # default size of all texts in a page, in bytes
 LEAST_TEXT = 200  # bytes below which a shortened text is of no use
@@ -65,6 +65,17 @@ class Context(NamedTuple):
     def feature_name(self, v: int) -> str:
         """Return the name of a feature, or its index if it has none."""
         return f"{self.words.feature} {v}" if self.feature_names is None else str(self.feature_names[v])
+
+
+def feature_descriptions(context: Context, features: Iterable[int]) -> dict[str, str]:
+    """Return what the model knows of some features besides their names, such as their taxonomy, by name on the page."""
+    known = getattr(context.model, "feature_annotations_", {})
+    found: dict[str, str] = {}
+    for v in sorted(set(features)) if known else ():
+        about = "; ".join(clean(values[v], DESCRIPTION_LENGTH) for values in known.values() if str(values[v]).strip())
+        name = context.feature_name(v)
+        found |= dict.fromkeys((clean(name), clean(name, FEATURE_NAME_LENGTH)), about) if about else {}
+    return found
 
 
 def check_context(
@@ -276,6 +287,7 @@ def row_details(context: Context, i: int) -> dict[str, Any]:
     names = [clean(context.feature_name(v)) for v in listed.features.tolist()]
     return {
         "evidence": list(zip(names, listed.counts.tolist(), listed.nats.tolist(), strict=True)),
+        "about": feature_descriptions(context, listed.features.tolist()),
         "terms": [(f"all other {context.words.features}", rest), *known] if why.runner_up is not None else [],
         "margin": why.margin if np.isfinite(why.margin) else None,
         "toMove": int(listed.to_move[0]),

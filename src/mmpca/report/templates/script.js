@@ -111,8 +111,12 @@
 
   // --- tooltips, by mouse, keyboard or touch ---
   const tip = document.getElementById("tip");
+  const about = new Map(Object.entries(data.about)); // descriptions of features, such as their taxonomy, by name
 
   function meaning(target) {
+    const feature = target.closest?.(".features tbody bdi, .evidence tbody bdi, .dots text");
+    const name = feature?.textContent.replace(/[\u2066-\u2069]/g, ""); // marks of the direction of writing
+    if (about.has(name)) return [feature, `${name}: ${about.get(name)}`];
     const part = target.closest?.("[data-tip], #heat tbody td, #confusion tbody td, #also tbody td");
     if (!part) return null;
     if (part.dataset.tip) return [part, part.dataset.tip];
@@ -207,7 +211,7 @@
   const share = (p) => (p >= 1 ? "100%" : p >= 0.9995 ? "> 99.9%" : p > 0 && p < 0.0005 ? "< 0.1%" : p >= 0.0995 && p < 0.985 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(1)}%`);
 
   // The verdict and the number behind it: the probability, or the share of refits that agree if that is smaller.
-  const rated = ({ verdict, probability, stability }) => (stability !== null && stability < probability ? `${verdict}, ${share(stability)} of refits` : `${verdict}, ${share(probability)}`);
+  const rated = ({ verdict, probability, stability }) => (stability !== null && stability < probability ? `${verdict}, ${share(stability)} of refits agree` : `${verdict}, ${share(probability)}`);
 
   function facts(i) {
     return {
@@ -478,7 +482,9 @@
     const place = part.querySelector(".detail");
     if (!part.open || place.childElementCount || !rows.margin && !data.served) return;
     remember({ row: part.dataset.row });
-    fill(place, await source.open(Number(part.dataset.row)));
+    const row = await source.open(Number(part.dataset.row));
+    for (const [name, text] of Object.entries(row.about ?? {})) about.set(name, text);
+    fill(place, row);
   }
 
   const listen = (part) => part.addEventListener("toggle", () => open(part));
