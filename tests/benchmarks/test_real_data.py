@@ -81,6 +81,12 @@ def test_a_method_that_lacks_a_data_set_has_no_mean_but_competes_where_it_ran():
     assert oaks.value == pytest.approx(-0.1)
 
 
+def test_batches_are_compared_with_a_fit_of_all_rows():
+    *_, titles, oaks = verdicts(results(**{"MMPCA": (0.5, 0.8), "MMPCA,_batches": (0.4, 0.8)}))
+    assert titles.value == pytest.approx(0.8)
+    assert oaks.value == pytest.approx(1.0)
+
+
 def test_other_versions_of_mmpca_do_not_compete():
     rows = verdicts(results(MMPCA=(0.5, 0.5), NMF=(0.1, 0.1)) | results(**{"MMPCA,_polya": (0.9, 0.9)}))
     assert all(row.holds for row in rows)

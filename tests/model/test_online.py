@@ -52,6 +52,29 @@ def test_a_single_batch_is_a_fit(data, same_fit):
     same_fit(once, MMPCA(6, 4, n_init=1, topics="lda", random_state=0).fit(data.X[:200]))
 
 
+def test_a_quarter_more_rows_are_fitted_again_and_fewer_are_not(data, same_fit):
+    options = {"topics": "lda", "n_init": 1, "random_state": 0}
+    model = MMPCA(6, 4, **options)
+    for first in range(0, 500, 100):
+        model.partial_fit(data.X[first : first + 100])
+    at_once = MMPCA(6, 4, **options).fit(data.X[:500])
+    same_fit(model, at_once, leaving_out=("labels_",))
+    np.testing.assert_array_equal(model.labels_, at_once.labels_[400:])
+    n_epochs = model.n_epochs_
+    model.partial_fit(data.X[500:600])
+    assert model._kept_rows.n_fitted == 500
+    assert model.n_epochs_ == n_epochs
+    assert model.cluster_sizes.sum() == 600
+
+
+def test_sources_of_topics_are_compared_again_only_when_rows_have_doubled(data):
+    model = MMPCA(6, 4, n_init=1, random_state=0)
+    for first in range(0, 500, 100):
+        model.partial_fit(data.X[first : first + 100])
+    assert model._kept_rows.n_compared == 400
+    assert model._kept_rows.n_fitted == 500
+
+
 def test_no_rows_are_kept_once_there_were_enough(data):
     model = continued(data)
     assert model._kept_rows.first.n_rows == 0
@@ -94,12 +117,19 @@ def test_features_that_come_later_get_a_probability(data):
     assert model.partial_fit(X[300:600]).components_[:, 7].any()
 
 
-def test_rows_that_fit_no_cluster_become_a_new_one():
+@pytest.fixture(scope="module")
+def old_and_new():
+    """Return rows of four clusters, and those of a fifth one."""
     topics = sparse_topics(4, 120, 0.2, random_state=0)
     shares = np.array([[0.9, 0.1, 0, 0], [0, 0.9, 0.1, 0], [0.05, 0.05, 0.9, 0], [0, 0, 0.1, 0.9], [0.5, 0, 0, 0.5]])
     options = {"topics": topics, "lengths": 120, "random_state": 0}
     old = simulate_mmpca(400, cluster_topics=shares[:4], **options)
     new = simulate_mmpca(120, cluster_topics=shares[4:], **options)
+    return old, new
+
+
+def test_rows_that_fit_no_cluster_become_a_new_one(old_and_new):
+    old, new = old_and_new
     model = MMPCA(4, 4, n_init=2, topics="lda", random_state=0).fit(old.X)
     model.partial_fit(old.X[:100])
     assert len(model.weights_) == 4
@@ -108,6 +138,13 @@ def test_rows_that_fit_no_cluster_become_a_new_one():
     assert (model.labels_ == 4).mean() > 0.9
     assert (model.predict(old.X) == 4).mean() < 0.02
     assert model.clusters_frame()["size"].sum() == 670
+
+
+def test_no_cluster_is_added_while_all_rows_are_kept(old_and_new):
+    old, new = old_and_new
+    model = MMPCA(4, 4, n_init=2, topics="lda", random_state=0).partial_fit(old.X).partial_fit(new.X[:80])
+    assert model.n_clusters == len(model.weights_) == 4
+    assert model.cluster_sizes.sum() == 480
 
 
 def test_empty_rows_and_soft_clusters_are_errors(data):

@@ -46,6 +46,8 @@ def choose_source(fit: Fit, backend: RowBackend) -> Fit:
     is_certain = fit.dispersion == "polya" or fit.algorithm == "vbem" or fit.topic_seeds is not None
     if is_certain or min(fit.n_clusters, fit.n_topics) < 2:
         return fit._replace(topics="lda")
+    if fit.topics_source in LEARNED:  # chosen by an earlier comparison
+        return fit._replace(topics=fit.topics_source)
     rng = np.random.default_rng([*fit.topics_seed.generate_state(2), 1])
     fit.monitor.begin("topics", "topics: comparing sources")
     n_compared = max(COMPARED_ROWS, ROWS_PER_CLUSTER * fit.n_clusters)

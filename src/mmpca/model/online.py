@@ -2,17 +2,19 @@ r"""Rows in batches: a fit to the first rows, then updates of sums, topic shares
 
 **The beginning.** Topics cannot be learned from a few rows, so the first ones are kept: as many as a fit to large
 data samples to try its starts, or until they have `MOST_ENTRIES` entries. The model is refitted to them whenever their
-number has doubled, and one last time when there are enough.
+number has grown by a quarter, and one last time when there are enough; ``topics="auto"`` compares its sources again
+whenever it has doubled. Fewer refits would cost accuracy: a new fit to all rows finds better clusters than one to half
+of them that later rows only join.
 
-**Updates.** From then on, no row is kept. Each row of a batch is assigned to its most probable cluster; sums, sizes and
-topic shares of the clusters are updated, and every topic is averaged with the counts of the batch that belong to it,
-weighted by the number of its counts: with :math:`N_k` counts so far,
+**Updates.** Each row of another batch is assigned to its most probable cluster; sums, sizes and topic shares of the
+clusters are updated, and every topic is averaged with the counts of the batch that belong to it, weighted by the number
+of its counts: with :math:`N_k` counts so far,
 
 .. math:: \beta_{kv} \propto N_k \beta_{kv} + \sum_i x_{iv} \phi_{q_i v k}.
 
-**New clusters.** Rows that their cluster does not explain (:mod:`mmpca.model.outliers`) are kept until there are
-`LEAST_NEW` of them, at most `MOST_KEPT`. Those that fit together become a cluster if this increases ICL, the bound
-minus a penalty for the cluster's parameters.
+**New clusters.** After the beginning, no row is kept except those that their cluster does not explain
+(:mod:`mmpca.model.outliers`), until there are `LEAST_NEW` of them, and at most `MOST_KEPT`. Those that fit together
+become a cluster if this increases ICL, the bound minus a penalty for the cluster's parameters.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
 MOST_ENTRIES = 20_000_000  # of the first rows, which are kept to learn topics and clusters: 160 MB
-GROWTH = 2  # of the number of rows between two fits to them
+GROWTH, COMPARED_GROWTH = 1.25, 2.0  # of their number between two fits, and between two comparisons of topic sources
 LEAST_NEW, MOST_KEPT = 30, 1000  # rows that do not fit, before a cluster is made of them, and kept for one
 # Attributes of a fit that do not hold after another batch.
 OF_ALL_ROWS = (
@@ -52,6 +54,7 @@ class Kept(NamedTuple):
 
     first: Counts
     n_fitted: int  # of the first rows, in the last fit
+    n_compared: int  # of the first rows, in the last fit that chose the source of its topics
     strange: Counts
     strange_labels: Labels  # clusters to which these were added
 
@@ -59,18 +62,21 @@ class Kept(NamedTuple):
 def partial_fit(model: MMPCA, counts: Counts, attributes: dict[str, object]) -> None:
     """Update a model with a batch of rows, in place."""
     kept: Kept | None = model.__dict__.get("_kept_rows")
-    nothing = Kept(no_rows(counts.n_features), 0, no_rows(counts.n_features), np.zeros(0, dtype=np.int32))
+    nothing = Kept(no_rows(counts.n_features), 0, 0, no_rows(counts.n_features), np.zeros(0, dtype=np.int32))
     is_new = not hasattr(model, "weights_")
     if is_new or (kept is not None and kept.first.n_rows):
         kept = nothing if kept is None else kept
         first = stacked([kept.first, counts])
         is_last = first.n_rows >= SAMPLED_ROWS or first.nnz >= MOST_ENTRIES
         if is_new or is_last or first.n_rows >= GROWTH * kept.n_fitted:
-            model.fit_rows(LocalRows(first), attributes=attributes)
+            compares = is_new or is_last or first.n_rows >= COMPARED_GROWTH * kept.n_compared
+            source = "given" if compares else model.topics_source_
+            model.fit_rows(LocalRows(first), attributes=attributes, topics_source=source)
+            n_compared = first.n_rows if compares else kept.n_compared
             labels = model.labels_[-counts.n_rows :]
             sizes = np.bincount(model.labels_, minlength=len(model.weights_))
             model._fitted_rows = None
-            model._kept_rows = nothing if is_last else nothing._replace(first=first, n_fitted=first.n_rows)
+            model._kept_rows = nothing if is_last else Kept(first, first.n_rows, n_compared, *nothing[3:])
             model._cluster_sizes, model.labels_ = sizes.astype(np.int64), labels
             return
         kept = kept._replace(first=first)
@@ -83,10 +89,12 @@ def _update(model: MMPCA, counts: Counts) -> None:
     """Assign the rows of a batch, and update the clusters and topics, in place."""
     for name in OF_ALL_ROWS:
         model.__dict__.pop(name, None)
-    model._fitted_rows = None
+    model._fitted_rows, kept = None, model._kept_rows
     rows, n_clusters = model.units.convert(counts), len(model.weights_)
     labels = prediction.joint_log_likelihood(rows, model.mixture()).argmax(axis=1).astype(np.int32)
-    fits = outliers.outlier_scores(model, counts, np.full(rows.n_rows, -1, dtype=np.int32), labels) >= LEVEL
+    fits = np.ones(rows.n_rows, dtype=np.bool_)
+    if not kept.first.n_rows:  # otherwise, all rows are kept for the next fit
+        fits = outliers.outlier_scores(model, counts, np.full(rows.n_rows, -1, dtype=np.int32), labels) >= LEVEL
     # Topics: averages over all counts so far, those of the batch divided by the shares of their clusters.
     theta, beta = model.cluster_topics_, model.components_
     by_topic = (model.unit_counts.sum(axis=1) @ theta)[:, None] * beta  # (K, V)
@@ -106,7 +114,6 @@ def _update(model: MMPCA, counts: Counts) -> None:
         model._unit_counts = unit_sums
     model.components_, model.labels_ = components, labels
     _set_clusters(model, unit_sums, sizes)
-    kept = model._kept_rows
     strange = stacked([kept.strange, counts.take(np.flatnonzero(~fits))])
     own = np.append(kept.strange_labels, labels[~fits])
     last = slice(max(0, strange.n_rows - MOST_KEPT), strange.n_rows)
