@@ -13,7 +13,7 @@ from mmpca.simulate import paper_design
 anndata = pytest.importorskip("anndata")
 from mmpca.anndata import cluster  # noqa: E402
 
-OPTIONS = {"n_clusters": 6, "n_topics": 4, "n_init": 1, "random_state": 0}
+OPTIONS = {"n_clusters": 6, "n_topics": 4, "topics": "lda", "n_init": 1, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -118,14 +118,14 @@ def test_logarithms_are_refused(counts):
 def test_backed_and_lazy_objects_give_the_same_labels(adata, model, tmp_path):
     adata.write_h5ad(tmp_path / "X.h5ad")
     backed = anndata.read_h5ad(tmp_path / "X.h5ad", backed="r")
-    cluster(backed, 6, 4, n_init=1, random_state=0)
+    cluster(backed, **OPTIONS)
     assert backed.obs["mmpca"].astype(int).tolist() == model.labels_.tolist()
     backed.file.close()
     lazy = anndata.experimental.read_lazy(tmp_path / "X.h5ad")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of xarray
         result = cluster(lazy, 6, 4, n_init=1, random_state=0, copy=True)
-        assert cluster(lazy, 6, 4, n_init=1, random_state=0).labels_.tolist() == model.labels_.tolist()
+        assert cluster(lazy, **OPTIONS).labels_.tolist() == model.labels_.tolist()
     assert result.obs["mmpca"].astype(int).tolist() == model.labels_.tolist()
 
 

@@ -14,7 +14,8 @@ import mmpca
 from mmpca.text import read_texts
 
 README = (ROOT / "README.md").read_text()
-RUN = [pytest.param(block, id=block.name) for block in claimed("run")]
+FIRST_STEPS = [block for block in claimed("run") if block.page.name == "first_steps.md"]  # which need files
+RUN = [pytest.param(block, id=block.name) for block in claimed("run") if block not in FIRST_STEPS]
 SESSIONS = {page: [block.text for block in claimed("compared") if block.page == page] for page in PAGES}
 LINKS = [
     pytest.param(page, target, id=f"{page.stem}-{target}")
@@ -26,8 +27,6 @@ LINKS = [
 @pytest.mark.parametrize("block", RUN)
 def test_a_python_block_runs_and_prints(block, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # for the files it writes
-    if block.page.name == "first_steps.md":
-        write_samples(tmp_path)
     if '__name__ == "__main__"' in block.text:  # its worker processes import it
         (tmp_path / "script.py").write_text(block.text)
         done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True)
@@ -37,17 +36,17 @@ def test_a_python_block_runs_and_prints(block, capsys, monkeypatch, tmp_path):
     assert capsys.readouterr().out
 
 
-def test_every_path_of_the_first_steps_has_six_lines_and_ends_with_a_model(tmp_path, monkeypatch, capsys):
+def test_every_path_of_the_first_steps_runs_in_six_lines_prints_and_ends_with_a_model(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_samples(tmp_path)
-    paths = [block for block in claimed("run") if block.page.name == "first_steps.md"]
-    assert len(paths) == 5
+    assert len(FIRST_STEPS) == 5
     found = {}
-    for block in paths:
+    for block in FIRST_STEPS:
         imports, _, steps = block.text.partition("\n\n")
         assert all(line.startswith(("import ", "from ")) for line in imports.splitlines())
         assert len(steps.splitlines()) <= 6, block.name
         exec(compile(block.text, block.name, "exec"), names := {})
+        assert capsys.readouterr().out, block.name
         found |= names
         assert re.search(r"\.mmpca", steps)
         assert "savefig" in steps

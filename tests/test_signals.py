@@ -38,7 +38,8 @@ def test_ctrl_c_reaches_tests_that_run_in_the_background_of_a_script():
     assert "2 passed" in done.stdout
 
 
-# Texts of very different length about overlapping topics, as in a corpus; each fit is interrupted after a random time.
+# Texts of very different length about overlapping topics, as in a corpus. Fits are interrupted while they choose the
+# source of their topics (twice), learn topics, and search.
 INTERRUPTED_FITS = """
 import os, signal, threading, time, warnings
 import numpy as np
@@ -52,7 +53,7 @@ shares = rng.dirichlet(np.full(15, 0.2), 15)
 lengths = np.clip(rng.lognormal(4.0, 1.2, 3_000), 5, 5_000).astype(int)
 X = simulate_mmpca(3_000, topics=topics, cluster_topics=shares, lengths=lengths, noise=0.3, random_state=rng).X
 MMPCA(3, 3, random_state=0, n_init=2).fit(X[:60])  # compiles
-for delay in rng.uniform(0.05, 6.0, 6):
+for source, delay in (("auto", 0.7), ("auto", 2.6), ("lda", 1.2), ("lda", 4.2)):
     sent = []
     def interrupt():
         sent.append(time.process_time())
@@ -60,7 +61,7 @@ for delay in rng.uniform(0.05, 6.0, 6):
     timer = threading.Timer(delay, interrupt)
     timer.start()
     try:
-        MMPCA(15, 15, random_state=0).fit(X)
+        MMPCA(15, 15, topics=source, random_state=0).fit(X)
         timer.cancel()
         timer.join()
     except KeyboardInterrupt:

@@ -49,7 +49,9 @@ def test_among_rows_that_are_all_certain_the_smallest_margin_per_count_comes_fir
     X = sparse.csr_array(sparse.vstack([empty, 50 * table.X]))
     write_counts(tmp_path / "X.npz", table._replace(X=X, row_names=None))
     with pytest.warns(OverdispersionWarning):
-        model = MMPCA(6, 4, n_init=1, dispersion="multinomial", temperature=1.0, random_state=0).fit(X[2:])
+        model = MMPCA(6, 4, topics="lda", n_init=1, dispersion="multinomial", temperature=1.0, random_state=0).fit(
+            X[2:]
+        )
     model.save(tmp_path / "m")
     found = mmpca_command("explain", tmp_path / "m", tmp_path / "X.npz", "--json").json
     rows = model.rows_frame(X)

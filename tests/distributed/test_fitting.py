@@ -20,8 +20,9 @@ def test_blocks_are_fitted_like_all_rows(X, n_blocks, blocks, options, in_memory
     assert_same(fit(MMPCA(**options), blocks(X, n_blocks)), in_memory)
 
 
-def test_workers_fit_and_report_like_this_process(X, client, blocks, options, assert_same):
-    reports, local_reports = [], []
+@pytest.mark.parametrize("topics", ["auto", "lda"])
+def test_workers_fit_and_report_like_this_process(X, client, blocks, options, assert_same, topics):
+    options, reports, local_reports = options | {"topics": topics}, [], []
     model = fit(MMPCA(**options), blocks(X, 7), client, callback=reports.append)
     assert_same(model, MMPCA(**options).fit(X, callback=local_reports.append))
     stages, local_stages = (list(dict.fromkeys(one.stage for one in each)) for each in (reports, local_reports))

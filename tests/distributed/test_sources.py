@@ -244,7 +244,7 @@ def test_blocks_with_columns_in_another_order_are_an_error(frame):
 
 @pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
 def test_columns_are_matched_to_the_features_of_a_model_by_name(frame):
-    model = MMPCA(2, 2, n_init=1, random_state=0).fit(frame)
+    model = MMPCA(2, 2, topics="lda", n_init=1, random_state=0).fit(frame)
     turned = frame[["yew", "fir", "elm", "oak"]]
     np.testing.assert_array_equal(predict(model, [frame[:8], turned[8:]]), model.predict(frame))
     with pytest.warns(UserWarning, match="missing"):
@@ -253,8 +253,8 @@ def test_columns_are_matched_to_the_features_of_a_model_by_name(frame):
 
 @pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
 def test_matching_by_position_is_noted_whichever_side_has_names(frame):
-    model = MMPCA(2, 2, n_init=1, random_state=0).fit(frame)
-    nameless = MMPCA(2, 2, n_init=1, random_state=0).fit(frame.to_numpy())
+    model = MMPCA(2, 2, topics="lda", n_init=1, random_state=0).fit(frame)
+    nameless = MMPCA(2, 2, topics="lda", n_init=1, random_state=0).fit(frame.to_numpy())
     for fitted, X in ((model, frame.to_numpy()), (nameless, frame)):
         with pytest.warns(UserWarning, match="position"):
             predict(fitted, [X])

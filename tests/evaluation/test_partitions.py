@@ -88,7 +88,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def model(data):
-    return MMPCA(6, 4, n_init=1, random_state=0).fit(data.X)
+    return MMPCA(6, 4, topics="lda", n_init=1, random_state=0).fit(data.X)
 
 
 @given(PARTITIONS)
@@ -122,7 +122,7 @@ def test_clear_clusters_are_recovered(data, model, how):
 
 
 def test_a_superfluous_cluster_is_not_recovered(data):
-    model = MMPCA(7, 4, n_init=1, random_state=0).fit(data.X)
+    model = MMPCA(7, 4, topics="lda", n_init=1, random_state=0).fit(data.X)
     verdicts = stability(model, data.X, n_refits=4, random_state=0).verdicts
     assert 0 < verdicts.count("stable") < 7
 

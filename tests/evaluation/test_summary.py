@@ -15,7 +15,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def model(data):
-    return MMPCA(6, 4, n_init=1, random_state=0).fit(data.X)
+    return MMPCA(6, 4, topics="lda", n_init=1, random_state=0).fit(data.X)
 
 
 def test_the_summary_holds_the_numbers_of_the_model_and_the_measures(data, model):

@@ -35,7 +35,7 @@ def paper():
 @pytest.fixture(scope="session")
 def model(X):
     """Return a model fitted to `X`; tests only read it."""
-    return MMPCA(4, 3, n_init=3, random_state=0).fit(X)
+    return MMPCA(4, 3, topics="lda", n_init=3, random_state=0).fit(X)
 
 
 def fitted_attributes(model):

@@ -17,7 +17,7 @@ KINDS = {
     "square roots": {"stabilize": "sqrt"},
     "polya": {"dispersion": "polya"},
 }
-SIZES = {"n_clusters": 3, "n_topics": 3, "n_init": 2, "random_state": 0}
+SIZES = {"n_clusters": 3, "n_topics": 3, "topics": "lda", "n_init": 2, "random_state": 0}
 
 
 def bursty_rows(n_rows=150, n_features=60, factor=40.0, seed=0):
@@ -63,7 +63,9 @@ def test_factors_are_those_of_the_data_and_explain_the_variance(fits):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_nothing_is_lost_on_rows_without_bursts(seed):
     data = mmpca.simulate.paper_design(n_samples=150, noise=0.1, random_state=seed)
-    plain, polya = (MMPCA(6, 4, n_init=3, random_state=0, dispersion=d).fit(data.X) for d in ("multinomial", "polya"))
+    plain, polya = (
+        MMPCA(6, 4, topics="lda", n_init=3, random_state=0, dispersion=d).fit(data.X) for d in ("multinomial", "polya")
+    )
     before, after = (adjusted_rand_score(data.labels, model.labels_) for model in (plain, polya))
     assert after > before - 0.03
     assert np.median(polya.variance_factors_) < 1.1
@@ -100,7 +102,7 @@ def test_threads_and_blocks_do_not_change_a_bit(rows, fits, same_fit):
     ids=["rows of one or two counts", "a feature in one row", "a single feature"],
 )
 def test_awkward_rows_are_clustered(X):
-    model = MMPCA(2, 1, dispersion="polya", n_init=1, random_state=0).fit(X)
+    model = MMPCA(2, 1, dispersion="polya", topics="lda", n_init=1, random_state=0).fit(X)
     assert np.isfinite(model.bound_)
     assert set(model.labels_) == {0, 1}
     assert np.isfinite(model.predict_proba(X)).all()
@@ -116,13 +118,15 @@ def test_roots_and_factors_exclude_each_other(rows):
 
 def test_auto_keeps_the_multinomial_where_it_holds(same_fit):
     X = mmpca.simulate.paper_design(n_samples=100, random_state=0).X
-    plain, auto = (MMPCA(6, 4, n_init=2, random_state=0, dispersion=d).fit(X) for d in ("multinomial", "auto"))
+    plain, auto = (
+        MMPCA(6, 4, topics="lda", n_init=2, random_state=0, dispersion=d).fit(X) for d in ("multinomial", "auto")
+    )
     assert auto.dispersion_ == "multinomial"
     same_fit(plain, auto, leaving_out=["starts_"])
 
 
 def test_by_default_bursts_are_found(rows, fits, same_fit):
-    auto = MMPCA(**SIZES).fit(rows[0])
+    auto = MMPCA(**SIZES | {"topics": "auto"}).fit(rows[0])
     assert (auto.dispersion_, auto.stabilize_) == ("polya", None)
     same_fit(auto, fits["polya"], leaving_out=["starts_"])
 
@@ -130,7 +134,7 @@ def test_by_default_bursts_are_found(rows, fits, same_fit):
 def test_auto_leaves_given_topics_and_roots_as_they_are(rows, fits):
     plain, roots = fits["counts"], fits["square roots"]
     with pytest.warns(OverdispersionWarning):
-        given = MMPCA(**SIZES, topics=plain.components_, dispersion="auto").fit(rows[0])
+        given = MMPCA(**SIZES | {"topics": plain.components_}, dispersion="auto").fit(rows[0])
     assert (given.dispersion_, given.stabilize_) == ("multinomial", None)
     assert (roots.dispersion_, roots.stabilize_) == ("multinomial", "sqrt")
 
@@ -240,7 +244,7 @@ def test_a_fit_that_stops_before_factors_and_clusters_settle_has_not_converged(r
     def stop(progress):
         return progress.stage == "starts"
 
-    model = MMPCA(2, 2, dispersion="polya", n_init=1, random_state=0).fit(rows[0], callback=stop)
+    model = MMPCA(2, 2, dispersion="polya", topics="lda", n_init=1, random_state=0).fit(rows[0], callback=stop)
     assert not model.converged_
 
 

@@ -258,7 +258,7 @@ def test_impossible_contents_are_an_error_with_the_path(X, path, changes):
 def test_every_damaged_byte_is_an_error_or_without_effect(X, path):
     rows = LocalRows(as_counts(X))
     fit_sampled(X, path)
-    content, parameters = path.read_bytes(), MMPCA(**OPTIONS).get_params(deep=False)
+    content, parameters = path.read_bytes(), MMPCA(**OPTIONS | {"topics": "lda"}).get_params(deep=False)
     sound = Checkpoint.of_fit(path, parameters, rows)
     rng, n_errors = np.random.default_rng(0), 0
     for position in rng.choice(len(content), 600, replace=False):
@@ -313,7 +313,7 @@ def test_topics_that_were_interrupted_are_not_kept(X, path):
 
 def fit_sampled(X, path, *, sample_size=40, callback=None, **parameters):
     """Fit with a sample of the rows, as is done with many rows; only then labels are kept."""
-    model = MMPCA(**OPTIONS | parameters)
+    model = MMPCA(**OPTIONS | {"topics": "lda"} | parameters)
     backend, attributes = LocalRows(as_counts(X)), {"n_features_in_": X.shape[1]}
     return model.fit_rows(backend, attributes=attributes, callback=callback, checkpoint=path, sample_size=sample_size)
 

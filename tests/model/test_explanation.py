@@ -120,7 +120,7 @@ def test_fitted_rows_are_explained_in_their_cluster_and_new_rows_in_the_predicte
 
 def test_evidence_carries_feature_names(X):
     names = [f"word {v}" for v in range(X.shape[1])]
-    model = MMPCA(4, 3, n_init=1, random_state=0).fit(pd.DataFrame(X, columns=names))
+    model = MMPCA(4, 3, topics="lda", n_init=1, random_state=0).fit(pd.DataFrame(X, columns=names))
     for why in model.explain(pd.DataFrame(X, columns=names)):
         for part in why.evidence_for + why.evidence_against:
             assert part.name == names[part.feature]
@@ -135,7 +135,7 @@ def test_sparse_and_dense_rows_have_the_same_explanation(model, X):
 @pytest.mark.parametrize("kind", [{}, {"stabilize": "sqrt"}, {"dispersion": "polya"}, {"dispersion": "shares"}])
 def test_evidence_is_weighed_in_the_units_of_the_fit_and_shown_with_the_counts(X, kind):
     bursts = X * np.random.default_rng(0).integers(1, 20, X.shape)
-    model = MMPCA(3, 2, n_init=1, **kind, random_state=0).fit(bursts)
+    model = MMPCA(3, 2, topics="lda", n_init=1, **kind, random_state=0).fit(bursts)
     units = model.units.convert(as_counts(bursts)).to_csr().toarray()
     mixture = model.mixture()
     log_profiles = np.log(mixture.cluster_topics @ mixture.topics)
@@ -257,7 +257,7 @@ def joined(model, x, q):
 
 @pytest.mark.parametrize("prior", [1.0, 0.7, 5.0])
 def test_the_gain_of_a_fitted_row_is_the_difference_of_two_bounds_computed_from_scratch(X, prior):
-    model = MMPCA(4, 3, n_init=1, topic_prior=prior, random_state=0).fit(X)
+    model = MMPCA(4, 3, topics="lda", n_init=1, topic_prior=prior, random_state=0).fit(X)
     before = bound_of(model, *sums(X, model.labels_, 4))
     assert before == pytest.approx(model.bound_, rel=1e-10)
     for why in model.explain(X, [28, 3, 79]):
@@ -324,7 +324,7 @@ def test_the_remainder_vanishes_faster_than_the_row(model, X):
 
 
 def test_one_topic_leaves_no_remainder(X):
-    model = MMPCA(3, 1, n_init=1, random_state=0).fit(X)
+    model = MMPCA(3, 1, topics="lda", n_init=1, random_state=0).fit(X)
     for why in model.explain(X, [0, 1]):
         assert why.bound_margin.remainder == pytest.approx(0.0, abs=1e-7)
         assert why.bound_margin.from_features == pytest.approx(0.0, abs=1e-7)  # all clusters have the same profile
@@ -347,7 +347,7 @@ def test_other_rows_are_not_mistaken_for_the_fitted_ones(model, X, change):
 
 
 def test_fitted_rows_are_recognized_with_square_roots(X):
-    model = MMPCA(3, 2, n_init=1, stabilize="sqrt", random_state=0).fit(9 * X)
+    model = MMPCA(3, 2, topics="lda", n_init=1, stabilize="sqrt", random_state=0).fit(9 * X)
     (why,) = model.explain(9 * X, [4])
     roots = np.round(np.sqrt(9 * X))
     after = bound_of(model, *sums(roots, with_label(model.labels_, 4, why.runner_up), 3))
@@ -366,7 +366,9 @@ def test_all_rows_get_gains_only_on_request(model, X):
 
 def test_a_row_that_is_alone_in_its_cluster_cannot_leave_it(X):
     labels = np.r_[2, np.arange(79) % 2]
-    model = MMPCA(3, 3, topics=MMPCA(3, 3, n_init=1, random_state=0).fit(X).components_, start=labels, max_epochs=0)
+    model = MMPCA(
+        3, 3, topics=MMPCA(3, 3, topics="lda", n_init=1, random_state=0).fit(X).components_, start=labels, max_epochs=0
+    )
     (why,) = model.fit(X).explain(X, [0])
     assert why.cluster == 2
     assert {other.gain for other in why.alternatives} == {-np.inf}
@@ -374,14 +376,14 @@ def test_a_row_that_is_alone_in_its_cluster_cannot_leave_it(X):
 
 
 def test_counts_of_features_that_no_topic_has_do_not_change_gains(X):
-    model = MMPCA(3, 2, n_init=1, random_state=0).fit(np.c_[X, np.zeros(80, dtype=int)])
+    model = MMPCA(3, 2, topics="lda", n_init=1, random_state=0).fit(np.c_[X, np.zeros(80, dtype=int)])
     known, unknown = (model.explain(np.c_[X[:1], [[n]]], [0])[0] for n in (0, 50))
     assert unknown.contribution == pytest.approx(known.contribution, abs=1e-9)
     assert unknown.bound_margin == pytest.approx(known.bound_margin, abs=1e-9)
 
 
 def test_one_cluster_has_a_contribution_and_no_margin(X):
-    model = MMPCA(1, 2, n_init=1, random_state=0).fit(X)
+    model = MMPCA(1, 2, topics="lda", n_init=1, random_state=0).fit(X)
     (why,) = model.explain(X, [2])
     options = {"beta": model.components_, "alpha": 1.0}
     with_it, without = X.sum(axis=0).astype(float), np.delete(X, 2, axis=0).sum(axis=0).astype(float)

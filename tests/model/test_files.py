@@ -40,10 +40,10 @@ def models(X, model):
         return {
             "plain": model,
             "given": MMPCA(4, 3, **given, refit_topics=True, random_state=0).fit(X),
-            "names": MMPCA(4, 3, n_init=1, random_state=0, n_jobs=2).fit(frame),
-            "sqrt": MMPCA(np.int64(3), 2, n_init=1, stabilize="sqrt", random_state=0).fit(X),
-            "vbem": MMPCA(4, 3, n_init=1, algorithm="vbem", random_state=0).fit(X),
-            "one cluster for each row": MMPCA(3, 3, n_init=1, random_state=0).fit(X[:3]),
+            "names": MMPCA(4, 3, topics="lda", n_init=1, random_state=0, n_jobs=2).fit(frame),
+            "sqrt": MMPCA(np.int64(3), 2, topics="lda", n_init=1, stabilize="sqrt", random_state=0).fit(X),
+            "vbem": MMPCA(4, 3, topics="lda", n_init=1, algorithm="vbem", random_state=0).fit(X),
+            "one cluster for each row": MMPCA(3, 3, topics="lda", n_init=1, random_state=0).fit(X[:3]),
         }
 
 
@@ -140,7 +140,7 @@ def test_a_file_of_the_third_schema_is_read_and_has_no_edits():
 
 
 def test_names_of_clusters_and_topics_are_kept(X, path):
-    model = MMPCA(4, 3, n_init=1, random_state=0).fit(X).rename({3: "rügby", 0: "水"}, {1: "ball games"})
+    model = MMPCA(4, 3, topics="lda", n_init=1, random_state=0).fit(X).rename({3: "rügby", 0: "水"}, {1: "ball games"})
     model.save(path)
     loaded = mmpca.load(path)
     assert loaded.cluster_names_.tolist() == model.cluster_names_.tolist()
@@ -149,12 +149,12 @@ def test_names_of_clusters_and_topics_are_kept(X, path):
 
 
 def test_a_random_generator_is_not_kept(X, path):
-    MMPCA(2, 2, n_init=1, random_state=np.random.RandomState(0)).fit(X).save(path)
+    MMPCA(2, 2, topics="lda", n_init=1, random_state=np.random.RandomState(0)).fit(X).save(path)
     assert mmpca.load(path).random_state is None
 
 
 def test_the_output_container_is_kept(X, path):
-    MMPCA(2, 2, n_init=1, random_state=0).set_output(transform="pandas").fit(X).save(path)
+    MMPCA(2, 2, topics="lda", n_init=1, random_state=0).set_output(transform="pandas").fit(X).save(path)
     assert isinstance(mmpca.load(path).transform(X), pd.DataFrame)
 
 
@@ -197,7 +197,7 @@ def test_only_a_fitted_mmpca_can_be_saved(X, path):
 
 
 def test_a_model_that_could_not_be_loaded_is_not_saved(X, path):
-    model = MMPCA(2, 2, n_init=1, random_state=0).fit(X)
+    model = MMPCA(2, 2, topics="lda", n_init=1, random_state=0).fit(X)
     model.weights_ = np.array([0.5, np.nan])
     with pytest.raises(ModelFileError) as caught:
         model.save(path)

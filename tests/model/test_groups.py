@@ -16,7 +16,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def model(data):
-    return MMPCA(6, 4, n_init=2, random_state=0).fit(data.X)
+    return MMPCA(6, 4, topics="lda", n_init=2, random_state=0).fit(data.X)
 
 
 def test_sizes_and_shares_add_up_within_each_group(model, data):

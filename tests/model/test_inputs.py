@@ -98,12 +98,12 @@ def content(X):
 
 @pytest.fixture(scope="module")
 def reference(X):
-    return MMPCA(4, 3, n_init=1, random_state=0).fit(X)
+    return MMPCA(4, 3, topics="lda", n_init=1, temperature=1, random_state=0).fit(X)
 
 
 def test_every_kind_of_input_gives_the_same_fit_and_is_not_modified(X, kind, reference, same_fit):
     before = content(kind)
-    model = MMPCA(4, 3, n_init=1, random_state=0).fit(kind)
+    model = MMPCA(4, 3, topics="lda", n_init=1, temperature=1, random_state=0).fit(kind)
     same_fit(model, reference)
     for method in METHODS:
         np.testing.assert_array_equal(getattr(model, method)(kind), getattr(reference, method)(X))
@@ -140,7 +140,7 @@ TABLES = {
 def test_tables_of_other_libraries_give_the_same_fit_and_keep_their_names(X, reference, tmp_path, table):
     names = [f"species{v}" for v in range(X.shape[1])]
     held = TABLES[table](pd.DataFrame(X, columns=names), tmp_path / "X.h5ad")
-    model = MMPCA(4, 3, n_init=1, random_state=0).fit(held)
+    model = MMPCA(4, 3, topics="lda", n_init=1, random_state=0).fit(held)
     assert getattr(model, "feature_names_in_", np.array(names)).tolist() == names
     assert hasattr(model, "feature_names_in_") == (not table.startswith("backed"))
     np.testing.assert_array_equal(model.labels_, reference.labels_)
@@ -171,7 +171,7 @@ def test_texts_are_an_error_that_names_the_class_for_texts(estimator):
 def test_rows_are_named_by_the_coordinates_of_an_xarray_object(X):
     names = [f"site {i}" for i in range(len(X))]
     array = pytest.importorskip("xarray").DataArray(X, dims=("site", "species"), coords={"site": names})
-    model = MMPCA(4, 3, n_init=1, random_state=0).fit(array)
+    model = MMPCA(4, 3, topics="lda", n_init=1, random_state=0).fit(array)
     assert model.rows_frame(array)["row"].tolist() == names
     assert set(model.clusters_frame(array)["representative_rows"].explode()) <= set(names)
 
@@ -186,14 +186,14 @@ def test_an_anndata_object_is_an_error_that_says_what_to_pass(X):
 def test_square_roots_do_not_modify_the_input(X, name):
     kind = sparse.csr_array(X.astype(np.int32)) if name == "csr_array" else X.astype(name)
     before = content(kind)
-    MMPCA(4, 3, n_init=1, stabilize="sqrt", random_state=0).fit(kind).predict(kind)
+    MMPCA(4, 3, topics="lda", n_init=1, stabilize="sqrt", random_state=0).fit(kind).predict(kind)
     for array, old in zip(content(kind), before, strict=True):
         np.testing.assert_array_equal(array, old)
 
 
 def test_a_fit_keeps_no_reference_to_its_input(X):
     mine = sparse.csr_array(X.astype(np.int32))
-    model = MMPCA(4, 3, n_init=1, random_state=0).fit(mine)
+    model = MMPCA(4, 3, topics="lda", n_init=1, random_state=0).fit(mine)
     answers = [getattr(model, method)(X) for method in METHODS]
     mine.data[:] = 1
     for method, before in zip(METHODS, answers, strict=True):
@@ -209,7 +209,7 @@ def frame(X):
 
 
 def test_feature_names_of_a_data_frame_are_kept_and_required_again(frame, reference, same_fit):
-    named = MMPCA(4, 3, n_init=1, random_state=0).fit(frame)
+    named = MMPCA(4, 3, topics="lda", n_init=1, random_state=0).fit(frame)
     assert named.feature_names_in_.tolist() == frame.columns.tolist()
     same_fit(named, reference, leaving_out=("feature_names_in_",))
     swapped = frame[["word1", "word0", *frame.columns[2:]]]
@@ -220,7 +220,7 @@ def test_feature_names_of_a_data_frame_are_kept_and_required_again(frame, refere
 
 
 def test_a_matrix_without_names_forgets_those_of_an_earlier_fit(frame, X):
-    model = MMPCA(4, 3, n_init=1, random_state=0).fit(frame).fit(X)
+    model = MMPCA(4, 3, topics="lda", n_init=1, random_state=0).fit(frame).fit(X)
     assert not hasattr(model, "feature_names_in_")
 
 
@@ -231,7 +231,7 @@ def test_another_number_of_features_is_an_error(X, model, method):
 
 
 def test_transform_returns_a_data_frame_if_configured(frame):
-    model = MMPCA(4, 3, n_init=1, random_state=0).fit(frame)
+    model = MMPCA(4, 3, topics="lda", n_init=1, random_state=0).fit(frame)
     assert model.get_feature_names_out().tolist() == ["mmpca0", "mmpca1", "mmpca2"]
     plain = model.transform(frame)
     shares = model.set_output(transform="pandas").transform(frame)
@@ -257,7 +257,7 @@ def test_a_clone_has_the_same_parameters_and_is_not_fitted(data, X):
 
 
 def test_fitting_does_not_change_parameters(X):
-    model = MMPCA(4, 3, n_init="auto", n_jobs=None, random_state=0)
+    model = MMPCA(4, 3, topics="lda", n_init="auto", n_jobs=None, random_state=0)
     before = model.get_params()
     assert model.fit(X).get_params() == before
 
@@ -287,7 +287,7 @@ def test_texts_are_clustered_in_a_pipeline_with_a_vectorizer():
 
 def test_grid_search_finds_the_number_of_clusters_by_the_score(X):
     search = GridSearchCV(
-        MMPCA(n_topics=3, n_init=1, random_state=0), {"n_clusters": [1, 4]}, cv=3, error_score="raise"
+        MMPCA(n_topics=3, topics="lda", n_init=1, random_state=0), {"n_clusters": [1, 4]}, cv=3, error_score="raise"
     ).fit(X)
     assert search.best_params_ == {"n_clusters": 4}
     assert search.best_score_ > search.cv_results_["mean_test_score"][0] + 1
@@ -299,7 +299,7 @@ def test_the_estimator_has_a_representation_for_notebooks(model):
     assert repr(MMPCA(4, 3)) == "MMPCA(n_clusters=4, n_topics=3)"
 
 
-@pytest.mark.parametrize("estimator", [MMPCA(2, 2, n_init=1, random_state=0), LDA(2, random_state=0)])
+@pytest.mark.parametrize("estimator", [MMPCA(2, 2, topics="lda", n_init=1, random_state=0), LDA(2, random_state=0)])
 def test_masked_entries_are_an_error_rather_than_counts(estimator):
     X = np.random.default_rng(0).poisson(3, (20, 5)) + 1
     fitted = clone(estimator).fit(X)
@@ -318,7 +318,7 @@ def masked_after(values, n):
 
 def test_masked_parameters_are_an_error_rather_than_what_is_behind_the_mask():
     X = np.random.default_rng(0).poisson([[9, 1, 2], [1, 9, 2]] * 6) + 1
-    model = MMPCA(2, 2, n_init=1, random_state=0).fit(X)
+    model = MMPCA(2, 2, topics="lda", n_init=1, random_state=0).fit(X)
     labels, topics = masked_after(model.labels_, 5), masked_after(model.components_, 2)
     for call, name in (
         (lambda: MMPCA(2, 2, start=labels).fit(X), "start"),

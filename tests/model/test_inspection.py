@@ -264,8 +264,8 @@ def test_ordinary_counts_are_not_suspected(trees, sound):
 # --- warnings of fits in Python -------------------------------------------------------------------------------------
 
 FITS = {
-    "MMPCA": lambda frame: MMPCA(2, 2, n_init=1, random_state=0).fit(frame),
-    "square roots": lambda frame: MMPCA(2, 2, n_init=1, stabilize="sqrt", random_state=0).fit(frame),
+    "MMPCA": lambda frame: MMPCA(2, 2, topics="lda", n_init=1, random_state=0).fit(frame),
+    "square roots": lambda frame: MMPCA(2, 2, topics="lda", n_init=1, stabilize="sqrt", random_state=0).fit(frame),
     "MMPCASearch": lambda frame: MMPCASearch([1, 2], [2], n_init=1, n_folds=2, random_state=0).fit(frame),
     "compare": lambda frame: compare(frame, 2, 2, methods=["MMPCA", "NMF"], measure_memory=False, random_state=0),
 }
@@ -302,8 +302,8 @@ def test_a_fit_warns_once_and_at_the_line_that_called_it(trees, fit):
 def test_a_fit_of_a_data_frame_warns_of_what_is_no_count(trees, name, values):
     frame = frame_of(trees, name, trees.sum(axis=1) if values is None else values(60))
     with pytest.warns(SuspiciousCountsWarning, match=f"'{name}'"):
-        MMPCA(2, 2, n_init=1, random_state=0).fit(frame)
-    model = MMPCA(2, 2, n_init=1, random_state=0).fit(frame.drop(columns=name))  # warnings are errors
+        MMPCA(2, 2, topics="lda", n_init=1, random_state=0).fit(frame)
+    model = MMPCA(2, 2, topics="lda", n_init=1, random_state=0).fit(frame.drop(columns=name))  # warnings are errors
     assert model.feature_names_in_.tolist() == TREES
 
 
@@ -312,25 +312,25 @@ def test_a_fit_warns_of_a_row_of_totals_by_the_index_of_the_data_frame(trees):
     frame = frame_of(trees)
     frame.loc["Sum of sites"] = frame.sum()
     with pytest.warns(SuspiciousCountsWarning, match="'Sum of sites'"):
-        MMPCA(2, 2, n_init=1, random_state=0).fit(frame)
+        MMPCA(2, 2, topics="lda", n_init=1, random_state=0).fit(frame)
 
 
 @pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
 def test_a_fit_of_an_array_warns_of_a_column_by_its_number(trees):
     with pytest.warns(SuspiciousCountsWarning, match="Feature 0 "):
-        MMPCA(2, 2, n_init=1, random_state=0).fit(np.column_stack([np.arange(60), trees]))
+        MMPCA(2, 2, topics="lda", n_init=1, random_state=0).fit(np.column_stack([np.arange(60), trees]))
 
 
 @pytest.mark.filterwarnings("ignore::mmpca.errors.OverdispersionWarning")
 def test_rows_in_blocks_raise_the_same_warning(trees):
     X = np.column_stack([np.arange(60), trees])
     with pytest.warns(SuspiciousCountsWarning, match="Feature 0 ") as caught:
-        fit_blocks(MMPCA(2, 2, n_init=1, random_state=0), [X[:20], X[20:]])
+        fit_blocks(MMPCA(2, 2, topics="lda", n_init=1, random_state=0), [X[:20], X[20:]])
     assert caught[0].filename == __file__
 
 
 def test_a_refused_fit_leaves_the_model_unchanged_if_the_warning_is_an_error(trees):
-    model = MMPCA(2, 2, n_init=1, random_state=0)
+    model = MMPCA(2, 2, topics="lda", n_init=1, random_state=0)
     with pytest.raises(SuspiciousCountsWarning):
         model.fit(np.column_stack([np.arange(60), trees]))
     assert not hasattr(model, "labels_")

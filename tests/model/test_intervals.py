@@ -18,7 +18,7 @@ def draw(seed):
 @pytest.fixture(scope="module")
 def fits():
     data = [draw(seed) for seed in range(3)]
-    return [(each, MMPCA(3, 3, n_init=2, random_state=0).fit(each.X)) for each in data]
+    return [(each, MMPCA(3, 3, topics="lda", n_init=2, random_state=0).fit(each.X)) for each in data]
 
 
 def test_most_intervals_contain_the_true_shares(fits):
@@ -55,7 +55,7 @@ def test_a_level_that_is_no_share_is_an_error(fits, level):
 def test_a_single_cluster_or_topic_has_an_interval():
     X = np.random.default_rng(0).multinomial(50, [0.2, 0.3, 0.5], size=20)
     for sizes in ((1, 2), (2, 1)):
-        lower, upper = MMPCA(*sizes, n_init=1, random_state=0).fit(X).theta_interval()
+        lower, upper = MMPCA(*sizes, topics="lda", n_init=1, random_state=0).fit(X).theta_interval()
         assert (lower <= upper).all()
 
 

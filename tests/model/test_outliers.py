@@ -95,7 +95,7 @@ def test_the_score_of_a_new_row_does_not_depend_on_other_rows(model, drawn):
 
 
 def test_the_attribute_holds_the_scores_of_the_fitted_rows(drawn):
-    fitted = MMPCA(4, 4, n_init=1, random_state=0).fit(drawn.X)
+    fitted = MMPCA(4, 4, topics="lda", n_init=1, random_state=0).fit(drawn.X)
     copied = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(fitted.outlier_score_, fitted.outlier_scores(drawn.X))
     np.testing.assert_array_equal(fitted.outlier_score_, copied.outlier_scores(drawn.X))

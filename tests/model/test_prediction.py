@@ -267,7 +267,9 @@ def test_unseen_features_change_no_prediction(unseen):
 
 def test_a_learning_curve_prefers_more_rows():
     X = paper_design(n_samples=120, random_state=0).X
-    sizes, _, scores = learning_curve(MMPCA(3, 3, n_init=1, random_state=0), X, None, train_sizes=[5, 80], cv=3)
+    sizes, _, scores = learning_curve(
+        MMPCA(3, 3, topics="lda", n_init=1, random_state=0), X, None, train_sizes=[5, 80], cv=3
+    )
     assert sizes.tolist() == [5, 80]
     assert (scores[0] < scores[1]).all()
 
@@ -287,7 +289,7 @@ CHANGED = {"stabilize": "sqrt", "topic_prior": 50.0, "n_clusters": 9, "n_topics"
 
 @pytest.mark.parametrize("name", CHANGED)
 def test_a_parameter_changed_after_the_fit_changes_no_result(X, new_rows, name, tmp_path):
-    model = MMPCA(4, 3, n_init=1, random_state=0).fit(X)
+    model = MMPCA(4, 3, topics="lda", n_init=1, random_state=0).fit(X)
 
     def results(model):
         explained = model.explain(X, [3], gains=True)[0]
@@ -308,7 +310,7 @@ def test_a_parameter_changed_after_the_fit_changes_no_result(X, new_rows, name, 
 
 @pytest.mark.parametrize("prior", [0.3, 1.0, 10.0])
 def test_transform_is_the_fixed_point_of_each_row(X, new_rows, prior):
-    model = MMPCA(4, 3, topic_prior=prior, n_init=1, random_state=0).fit(X)
+    model = MMPCA(4, 3, topic_prior=prior, topics="lda", n_init=1, random_state=0).fit(X)
     shares = model.transform(new_rows)
     gamma = np.array([ve_step(x, beta=model.components_, alpha=prior) for x in new_rows.astype(float)])
     np.testing.assert_allclose(shares, gamma / gamma.sum(axis=1, keepdims=True), atol=2e-4)
@@ -320,7 +322,9 @@ def test_transform_gives_an_empty_row_equal_shares(model):
 
 
 def test_fit_transform_is_fit_and_then_transform(X, model):
-    np.testing.assert_array_equal(MMPCA(4, 3, n_init=3, random_state=0).fit_transform(X), model.transform(X))
+    np.testing.assert_array_equal(
+        MMPCA(4, 3, topics="lda", n_init=3, random_state=0).fit_transform(X), model.transform(X)
+    )
 
 
 # --- drawing rows -----------------------------------------------------------------------------------------------
@@ -329,7 +333,7 @@ def test_fit_transform_is_fit_and_then_transform(X, model):
 def test_a_sample_has_the_mean_total_of_the_fitted_rows_by_default(X):
     uneven = X.copy()
     uneven[:40] *= 3
-    model = MMPCA(4, 3, n_init=1, random_state=0).fit(uneven)
+    model = MMPCA(4, 3, topics="lda", n_init=1, random_state=0).fit(uneven)
     drawn, labels = model.sample(7, random_state=0)
     assert drawn.shape == (7, 25)
     assert labels.shape == (7,)
@@ -361,9 +365,9 @@ def test_a_sample_follows_the_weights_and_the_profiles_of_the_clusters(model):
 
 
 def test_refitting_a_sample_recovers_its_clusters(paper):
-    model = MMPCA(6, 4, n_init=2, random_state=0).fit(paper.X)
+    model = MMPCA(6, 4, topics="lda", n_init=2, random_state=0).fit(paper.X)
     drawn, labels = model.sample(300, random_state=1)
-    again = MMPCA(6, 4, n_init=2, random_state=0).fit(drawn)
+    again = MMPCA(6, 4, topics="lda", n_init=2, random_state=0).fit(drawn)
     assert adjusted_rand_score(labels, again.labels_) > 0.95
     assert adjusted_rand_score(labels, model.predict(drawn)) > 0.95
 

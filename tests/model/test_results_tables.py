@@ -26,13 +26,13 @@ def frame(X):
 
 @pytest.fixture(scope="module")
 def named(frame):
-    return MMPCA(4, 3, n_init=1, random_state=0).fit(frame)
+    return MMPCA(4, 3, topics="lda", n_init=1, random_state=0).fit(frame)
 
 
 def fit(X, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return MMPCA(4, 3, n_init=1, random_state=0, **options).fit(X)
+        return MMPCA(4, 3, **{"topics": "lda"} | options, n_init=1, random_state=0).fit(X)
 
 
 # --- features ---------------------------------------------------------------------------------------------------

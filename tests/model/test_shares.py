@@ -27,11 +27,11 @@ def X():
 
 @pytest.fixture(scope="module")
 def model(X):
-    return MMPCA(3, 3, dispersion="shares", n_init=2, random_state=0).fit(X)
+    return MMPCA(3, 3, dispersion="shares", topics="lda", n_init=2, random_state=0).fit(X)
 
 
 def test_labels_and_parameters_are_those_of_the_search(X, model):
-    plain = MMPCA(3, 3, n_init=2, random_state=0).fit(X)
+    plain = MMPCA(3, 3, topics="lda", n_init=2, random_state=0).fit(X)
     for name in ("labels_", "weights_", "components_", "cluster_topics_", "bound_"):
         np.testing.assert_array_equal(getattr(model, name), getattr(plain, name))
     assert not hasattr(plain, "concentration_")
@@ -43,7 +43,7 @@ def test_the_concentration_is_near_the_truth(model):
 
 def test_probabilities_of_new_rows_are_calibrated_where_multinomial_ones_are_not(X, model):
     new, truth = draw(10.0, 3000, seed=2)
-    plain = MMPCA(3, 3, n_init=2, temperature=1, random_state=0).fit(X)
+    plain = MMPCA(3, 3, topics="lda", n_init=2, temperature=1, random_state=0).fit(X)
     classes = np.array([np.bincount(draw(10.0, 300)[1][model.labels_ == q]).argmax() for q in range(3)])
     gaps = {}
     for name, fitted in (("shares", model), ("multinomial", plain)):
@@ -91,14 +91,14 @@ def test_drawn_rows_vary_in_their_topic_shares(model):
 
 
 def test_predictions_do_not_depend_on_the_number_of_jobs(X, model):
-    other = MMPCA(3, 3, dispersion="shares", n_init=2, random_state=0, n_jobs=2).fit(X)
+    other = MMPCA(3, 3, dispersion="shares", topics="lda", n_init=2, random_state=0, n_jobs=2).fit(X)
     assert other.concentration_ == model.concentration_
     np.testing.assert_array_equal(other.predict_proba(X), model.predict_proba(X))
 
 
 def test_model_files_keep_the_concentration_even_if_infinite(X, model, tmp_path):
     for value in (model.concentration_, np.inf):
-        changed = MMPCA(3, 3, dispersion="shares", n_init=2, random_state=0).fit(X)
+        changed = MMPCA(3, 3, dispersion="shares", topics="lda", n_init=2, random_state=0).fit(X)
         changed.concentration_ = value
         changed.save(tmp_path / "shares.mmpca")
         loaded = load(tmp_path / "shares.mmpca")
@@ -114,6 +114,6 @@ def test_a_model_without_its_concentration_cannot_be_saved(model, tmp_path):
 
 
 def test_effective_counts_have_a_concentration_too(X):
-    polya = MMPCA(3, 3, dispersion="polya", n_init=1, random_state=0).fit(X)
+    polya = MMPCA(3, 3, dispersion="polya", topics="lda", n_init=1, random_state=0).fit(X)
     assert polya.concentration_ > 0
     assert np.isfinite(polya.predict_proba(X)).all()

@@ -120,7 +120,7 @@ needs_callbacks = pytest.mark.skipif(not hasattr(MMPCA, "set_callbacks"), reason
 @pytest.mark.parametrize(
     "estimator",
     [
-        MMPCA(4, 3, n_init=1, random_state=0),
+        MMPCA(4, 3, topics="lda", n_init=1, random_state=0),
         MMPCASearch([3, 4], [3], criterion="icl", n_init=1, random_state=0),
         MMPCASearch([3, 4], [3], random_state=0),
     ],

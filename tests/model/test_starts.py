@@ -446,7 +446,7 @@ def test_vbem_is_interrupted_after_an_epoch(data, X):
 @pytest.mark.parametrize("stage", ["topics", "shares", "starts"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_request_to_stop_before_the_search_still_leaves_a_model(X, stage, n_jobs):
-    model = MMPCA(4, 3, n_init=3, n_jobs=n_jobs, random_state=0)
+    model = MMPCA(4, 3, topics="lda", n_init=3, n_jobs=n_jobs, random_state=0)
     with pytest.warns(InterruptedSearchWarning):
         model.fit(X, callback=lambda now: now.stage == stage)
     assert model.converged_ is False
@@ -462,7 +462,7 @@ def test_ctrl_c_before_anything_is_found_is_raised_and_leaves_the_model_unfitted
         if progress.stage == stage:
             raise KeyboardInterrupt
 
-    model = MMPCA(4, 3, n_init=3, n_jobs=n_jobs, random_state=0)
+    model = MMPCA(4, 3, topics="lda", n_init=3, n_jobs=n_jobs, random_state=0)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, callback=interrupt)
     assert attributes_of(model) == {}

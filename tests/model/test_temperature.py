@@ -31,7 +31,7 @@ def gap(model, X, truth, new, new_truth):
 @pytest.fixture(scope="module")
 def bursty():
     X, truth = draw(300, 1, concentration=35.0)
-    return X, truth, MMPCA(3, 3, n_init=2, random_state=0).fit(X)
+    return X, truth, MMPCA(3, 3, topics="lda", n_init=2, random_state=0).fit(X)
 
 
 @pytest.mark.parametrize("factor", [1.0, 3.0, 20.0])
@@ -51,7 +51,7 @@ def test_halves_that_agree_are_not_tempered():
 
 def test_bursts_are_allowed_for_by_default_and_labels_stay(bursty):
     X, truth, model = bursty
-    published = MMPCA(3, 3, n_init=2, temperature=1, random_state=0).fit(X)
+    published = MMPCA(3, 3, topics="lda", n_init=2, temperature=1, random_state=0).fit(X)
     np.testing.assert_array_equal(published.labels_, model.labels_)
     new = draw(2000, 2, concentration=35.0)
     np.testing.assert_array_equal(published.predict(new[0]), model.predict(new[0]))
@@ -61,7 +61,7 @@ def test_bursts_are_allowed_for_by_default_and_labels_stay(bursty):
 
 def test_rows_of_the_model_are_hardly_tempered():
     X, truth = draw(300, 3)
-    model = MMPCA(3, 3, n_init=2, random_state=0).fit(X)
+    model = MMPCA(3, 3, topics="lda", n_init=2, random_state=0).fit(X)
     assert 1.0 <= model.temperature_ < 2.5
     assert abs(gap(model, X, truth, *draw(2000, 4))) < 0.04
 
@@ -77,7 +77,7 @@ def test_the_probability_of_a_row_does_not_depend_on_the_others(bursty):
 @pytest.mark.parametrize("dispersion", ["multinomial", "shares", "polya"])
 def test_leaving_a_row_out_is_close_to_a_cluster_that_never_had_it(dispersion):
     X, _ = draw(60, 5)
-    model = MMPCA(3, 3, dispersion=dispersion, n_init=2, temperature=1, random_state=0).fit(X)
+    model = MMPCA(3, 3, dispersion=dispersion, topics="lda", n_init=2, temperature=1, random_state=0).fit(X)
     left_out, new = model.leave_one_out_proba(X), model.predict_proba(X)
     own = np.arange(60), model.labels_
     assert (left_out[own] <= new[own] + 1e-12).mean() > 0.9
@@ -127,7 +127,7 @@ def test_new_rows_cannot_be_left_out(bursty):
 
 def test_the_temperature_is_the_same_before_and_after_pickling_and_saving(tmp_path):
     X = paper_design(n_samples=80, noise=0.3, random_state=0).X
-    model, other = (MMPCA(6, 4, n_init=1, n_jobs=jobs, random_state=0).fit(X) for jobs in (1, 2))
+    model, other = (MMPCA(6, 4, topics="lda", n_init=1, n_jobs=jobs, random_state=0).fit(X) for jobs in (1, 2))
     copied = pickle.loads(pickle.dumps(model))
     model.save(tmp_path / "a.mmpca")
     found = {fitted.temperature_ for fitted in (model, other, copied, load(tmp_path / "a.mmpca"))}
@@ -137,7 +137,7 @@ def test_the_temperature_is_the_same_before_and_after_pickling_and_saving(tmp_pa
 @pytest.mark.parametrize("ask", [MMPCA.predict_proba, lambda model, X: model.theta_interval()])
 def test_ctrl_c_ends_an_estimate_and_the_next_one_is_complete(ask, monkeypatch):
     X, _ = draw(60, 6)
-    model, other = (MMPCA(3, 3, n_init=1, random_state=0).fit(X) for _ in range(2))
+    model, other = (MMPCA(3, 3, topics="lda", n_init=1, random_state=0).fit(X) for _ in range(2))
     visit, calls = GreedySweep.visit, []
 
     def interrupted_once(*arguments):

@@ -4,7 +4,9 @@ import signal
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
+from mmpca.cli.app import app
 from mmpca.cli.options import ExperimentName, name_list
 from mmpca.cli.reproduce import reproduce
 from mmpca.paper import EXPERIMENTS, make, run_tasks, write_output
@@ -39,9 +41,8 @@ def test_a_killed_run_resumes_with_the_same_results(start_python, tmp_path):
     assert len(before) == 1
     assert not (folder / "intro.csv").exists()
 
-    again = start_python("-m", "mmpca", "reproduce", *INTRO, "--out", folder)
-    _, err = again.communicate()
-    assert again.returncode == 0, err
+    again = CliRunner().invoke(app, ["reproduce", *INTRO, "--out", str(folder)])
+    assert again.exit_code == 0, again.output
     assert all(path.stat().st_mtime_ns == time for path, time in before.items())  # not run again
 
     experiment = make("intro", quick=True, replicates=2)

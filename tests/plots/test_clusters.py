@@ -19,7 +19,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def model(data):
-    return MMPCA(6, 4, n_init=1, random_state=0).fit(data.X)
+    return MMPCA(6, 4, topics="lda", n_init=1, random_state=0).fit(data.X)
 
 
 def test_the_heat_map_has_the_clusters_in_the_order_of_the_tree(model):
@@ -34,7 +34,7 @@ def test_the_heat_map_has_the_clusters_in_the_order_of_the_tree(model):
 
 
 def test_one_cluster_has_a_heat_map_without_a_tree(data):
-    figure = plots.theta_heatmap(MMPCA(1, 2, n_init=1, random_state=0).fit(data.X))
+    figure = plots.theta_heatmap(MMPCA(1, 2, topics="lda", n_init=1, random_state=0).fit(data.X))
     assert figure.axes[1].images[0].get_array().shape == (1, 2)
 
 

@@ -160,7 +160,7 @@ def test_figures_use_the_axes_passed_to_them(draw, model):
 
 
 def test_a_fitted_model_with_one_cluster_can_be_drawn():
-    model = MMPCA(1, 1, n_init=1, random_state=0).fit(np.array([[1, 2], [2, 2], [1, 3]]))
+    model = MMPCA(1, 1, topics="lda", n_init=1, random_state=0).fit(np.array([[1, 2], [2, 2], [1, 3]]))
     for draw in FUNCTIONS:
         draw(model).figure.canvas.draw()
     plots.topic_features(model, 0).figure.canvas.draw()

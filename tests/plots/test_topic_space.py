@@ -83,7 +83,7 @@ def test_a_subset_of_many_rows_is_drawn_and_the_title_says_so():
 
 def test_a_fitted_model_can_be_drawn_with_its_own_labels():
     X = np.random.default_rng(0).poisson(3, (30, 12))
-    model = MMPCA(3, 4, n_init=1, random_state=0).fit(X)
+    model = MMPCA(3, 4, topics="lda", n_init=1, random_state=0).fit(X)
     ax = plots.topic_space(model, X, clusters=model.labels_)
     assert [len(own) for own in places(ax)] == [n for n in np.bincount(model.labels_).tolist() if n]
     given = plt.figure().add_subplot()

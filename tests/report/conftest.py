@@ -111,7 +111,7 @@ class Study(NamedTuple):
 @pytest.fixture(scope="session")
 def study():
     data = paper_design(n_samples=120, noise=0.4, random_state=0)
-    model = MMPCA(6, 4, n_init=3, random_state=0).fit(data.X)
+    model = MMPCA(6, 4, topics="lda", n_init=3, random_state=0).fit(data.X)
     model.feature_names_in_ = np.array([str(name) for name in data.feature_names], dtype=object)
     return Study(model, data.X, data.labels)
 

@@ -249,6 +249,14 @@ def data_of(page):
     return json.loads(page.split('<script type="application/json" id="data">')[1].split("</script>")[0])
 
 
+@pytest.fixture(scope="module")
+def editable(study):
+    """Return a server whose model can be edited, and the models that it saves."""
+    saved = []
+    with start(study.model, X=study.X, save=saved.append) as explorer:
+        yield explorer, saved
+
+
 @pytest.mark.parametrize(
     "action",
     [
@@ -261,24 +269,23 @@ def data_of(page):
         [],
     ],
 )
-def test_invalid_edits_change_nothing(study, action):
-    saved = []
-    with start(study.model, X=study.X, save=saved.append) as explorer:
-        assert post(explorer, action) == 400
+def test_invalid_edits_change_nothing(editable, action):
+    explorer, saved = editable
+    assert post(explorer, action) == 400
     assert saved == []
 
 
-def test_edits_need_the_data_the_token_and_json(explorer, study):
+def test_edits_need_the_data_the_token_and_json(explorer, editable, study):
     action = {"action": "rename", "cluster": 0, "name": "x"}
     assert post(explorer, action) == 403  # nowhere to save it
     saved = []
     with start(study.model, save=saved.append) as other:
         assert post(other, action) == 403
-    with start(study.model, X=study.X, save=saved.append) as other:
-        assert post(other, action, kind="text/plain") == 400
-        assert post(other, action, path="/x/edit") == 403
-        assert post(other, action, path="rows") == 404
-    assert saved == []
+    other, saved_there = editable
+    assert post(other, action, kind="text/plain") == 400
+    assert post(other, action, path="/x/edit") == 403
+    assert post(other, action, path="rows") == 404
+    assert saved == saved_there == []
 
 
 def test_other_paths_are_not_found_and_malformed_ones_do_no_harm(explorer):

@@ -205,13 +205,15 @@ def test_clusters_of_new_rows_are_predicted_and_the_summary_says_so(study, read_
 
 @pytest.mark.parametrize("parameters", [{"n_clusters": 1, "n_topics": 1}, {"algorithm": "vbem"}, {"max_epochs": 0}])
 def test_awkward_models_have_a_page(parameters, study, read_page, tmp_path):
-    model = MMPCA(**{"n_clusters": 3, "n_topics": 2, "n_init": 1, "random_state": 0} | parameters).fit(study.X)
+    model = MMPCA(**{"n_clusters": 3, "n_topics": 2, "topics": "lda", "n_init": 1, "random_state": 0} | parameters).fit(
+        study.X
+    )
     page = read_page(write_report(model, tmp_path / "page.html", X=study.X))
     assert len(page.find("article")) == model.n_clusters + model.n_topics
 
 
 def test_a_fit_that_did_not_converge_gets_a_warning(study):
-    model = MMPCA(6, 4, n_init=1, max_epochs=0, random_state=0).fit(study.X)
+    model = MMPCA(6, 4, topics="lda", n_init=1, max_epochs=0, random_state=0).fit(study.X)
     for fitted, level in ((study.model, "fine"), (model, "care")):
         contents = report_contents(check_context(fitted), None, None, None)
         assert contents["checks"][0][0] == level
@@ -240,7 +242,7 @@ def test_topics_that_share_their_features_get_a_warning(study):
 
 def test_a_single_feature_has_a_page_without_coherence():
     X = np.arange(1, 7)[:, None]
-    model = MMPCA(2, 1, n_init=1, random_state=0).fit(X)
+    model = MMPCA(2, 1, topics="lda", n_init=1, random_state=0).fit(X)
     contents = report_contents(check_context(model, X), None, None, None)
     assert contents["topics"][0].coherence is None
 
