@@ -77,9 +77,10 @@ def test_labels_of_a_cluster_add_up_to_all_its_rows():
 
 
 def test_many_labels_share_a_gray_bar():
-    ax = plots.label_composition(np.repeat(np.arange(10), 3), np.zeros(30, int))
-    assert len(ax.get_legend().get_texts()) == 8
-    assert ax.patches[-1].get_width() == pytest.approx(30)
+    ax = plots.label_composition(np.repeat(np.arange(30), 3), np.zeros(90, int))
+    assert len(ax.get_legend().get_texts()) == 21
+    assert ax.patches[-1].get_width() == pytest.approx(100 / 3)
+    assert len({patch.get_facecolor() for patch in ax.patches}) == 21
 
 
 def test_strips_are_sorted_and_mark_where_borderline_rows_begin():

@@ -1,6 +1,7 @@
 """Figures of the choice of (Q, K) and of merges."""
 
 import sys
+from itertools import pairwise
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -100,3 +101,13 @@ def test_curves_of_numbers_of_clusters_have_the_errors_of_the_results():
     results = {"n_clusters": [2, 3], "n_topics": [2, 2], "shares": [-70.0, -50.0], "shares_error": [6.0, 0.0]}
     [bars] = plots.criterion_curves(results).collections
     np.testing.assert_array_equal(bars.get_segments()[0], [[2, -26], [2, -14]])
+
+
+def test_names_below_a_dendrogram_do_not_overlap():
+    names = [f"a long name of cluster {q}" for q in range(12)]
+    linkage = np.array([[q if q == 0 else 11 + q, q + 1, q + 1, q + 2] for q in range(11)], dtype=float)
+    ax = plots.dendrogram(SimpleNamespace(linkage=linkage, bounds=np.zeros(12)), names=names)
+    ax.figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in ax.get_xticklabels()]
+    assert all(left.x1 <= right.x0 for left, right in pairwise(boxes))
+    assert min(box.y0 for box in boxes) >= 0

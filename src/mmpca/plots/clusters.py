@@ -34,7 +34,8 @@ Array = NDArray[np.float64]
 LARGEST_DOT = 160.0  # area of a dot for a feature that every row of the cluster has, in square points
 LINE_LENGTH = 40  # characters of a cluster's name
 INCHES = 0.085  # that a character of a name takes
-MAX_LABELS = 7  # known labels with colors of their own; the others are drawn together in gray
+TITLE_LENGTH = 36
+MAX_LABELS = 20  # known labels with colors of their own; the others are drawn together in gray
 
 
 def theta_heatmap(model: Any, *, figure: Figure | None = None) -> Figure:
@@ -212,7 +213,9 @@ def relevance_bars(
     ax.barh(at, 100 * overall, height=0.3, color="0.75", label=f"all {words_of(model).rows}")
     ax.set_yticks(at, [short_name(names[v]) for v in top])
     ax.set_xlabel("share of the counts (%)")
-    ax.set_title(f"cluster {headings(model, 'cluster')[cluster]}", loc="left", fontsize="medium")
+    ax.set_title(
+        f"cluster {short_name(headings(model, 'cluster')[cluster], TITLE_LENGTH)}", loc="left", fontsize="medium"
+    )
     ax.legend(frameon=False, fontsize="small", loc="lower right")
     tidy_bars(ax)
     return ax
@@ -268,10 +271,13 @@ def label_composition(
     table = np.zeros((len(numbers), len(kinds)))
     np.add.at(table, (places, codes), 1)
     order = np.argsort(-table.sum(axis=0), kind="stable")
-    parts = [(short_name(kinds[c]), table[:, c], COLORS[rank]) for rank, c in enumerate(order[:MAX_LABELS])]
+    ax = new_axes(ax, width=7.6, height=1.1 + 0.3 * len(numbers))
+    from matplotlib import colormaps
+
+    colors = COLORS if len(order) <= len(COLORS) else colormaps["tab20"](np.arange(MAX_LABELS))
+    parts = [(short_name(kinds[c]), table[:, c], colors[rank]) for rank, c in enumerate(order[:MAX_LABELS])]
     if len(order) > MAX_LABELS:
         parts.append((f"{len(order) - MAX_LABELS} other labels", table[:, order[MAX_LABELS:]].sum(axis=1), "0.75"))
-    ax = new_axes(ax, width=7.6, height=1.1 + 0.3 * len(numbers))
     left, total = np.zeros(len(numbers)), table.sum(axis=1)
     for name, sizes, color in parts:
         share = 100 * sizes / total

@@ -103,7 +103,7 @@ def stability(result: Any, *, names: Sequence[object] | None = None, ax: Axes | 
         raise ValueError(f"names must have one entry for each of the {n_clusters} clusters, but has {len(names)}.")
     if values.ndim != 2 or np.nanmin(values, initial=0) < 0 or np.nanmax(values, initial=1) > 1:
         raise ValueError("result must hold numbers from 0 to 1, in shape (n_refits, n_clusters) or (n_clusters,).")
-    ax = new_axes(ax, width=3.6, height=0.9 + 0.28 * n_clusters)
+    ax = new_axes(ax, width=3.6 if names is None else 5.0, height=0.9 + 0.28 * n_clusters)
     ax.axvspan(0.0, DISSOLVED, color="0.94", zorder=0)
     ax.axvline(STABLE, color="0.6", linewidth=1, linestyle="--", zorder=1)
     for q in range(n_clusters):
@@ -115,7 +115,7 @@ def stability(result: Any, *, names: Sequence[object] | None = None, ax: Axes | 
     ax.set_xlim(0, 1.02)
     ax.set_ylim(n_clusters - 0.5, -0.5)
     ax.set_yticks(np.arange(n_clusters), [str(q) if names is None else short_name(names[q]) for q in range(n_clusters)])
-    ax.set_xlabel("Jaccard similarity in refits\n(gray: dissolved; right of the line: stable)")
+    ax.set_xlabel("Jaccard similarity in refits\n(gray: dissolved;\nright of the line: stable)")
     ax.set_ylabel("cluster")
     tidy_bars(ax)
     return ax

@@ -477,7 +477,7 @@ def _draw_plane(ax: Axes, shares: Array, groups: NDArray[np.int64]) -> None:
     names = ("first discriminant", "second discriminant")[:n_found] + ("main remaining variation",) * (2 - n_found)
     ax.set_xlabel(f"{names[0]} of the topic shares")
     ax.set_ylabel(names[1])
-    ax.margins(0.08)
+    ax.margins(x=0.16, y=0.08)  # room for the names of topics
     ax.autoscale_view()
     ax.spines[["top", "right"]].set_visible(False)
 

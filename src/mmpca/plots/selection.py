@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.cluster import hierarchy
 
-from mmpca.plots.style import COLORS, EMPHASIS, MARKERS, frame, heat_map, new_axes, tidy
+from mmpca.plots.style import COLORS, EMPHASIS, MARKERS, frame, heat_map, new_axes, short_name, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -149,12 +149,13 @@ def dendrogram(path: Any, *, names: Sequence[str] | None = None, ax: Axes | None
     2
     """
     n_clusters = len(path.bounds)
-    ax = new_axes(ax, width=max(3.2, 0.55 * n_clusters + 1.2))
-    labels = [str(q) for q in range(n_clusters)] if names is None else [str(name) for name in names]
+    ax = new_axes(ax, width=max(3.2, 0.55 * n_clusters + 1.2), height=3.6 if names is None else 4.8)
+    labels = [str(q) for q in range(n_clusters)] if names is None else [short_name(name) for name in names]
     if n_clusters > 1:
         hierarchy.dendrogram(
-            path.linkage, labels=labels, ax=ax, color_threshold=0, above_threshold_color=COLORS[0], leaf_font_size=9
-        )
+            path.linkage, labels=labels, ax=ax, color_threshold=0, above_threshold_color=COLORS[0], leaf_font_size=9,
+            leaf_rotation=0 if names is None else 90,
+        )  # fmt: skip
     else:
         ax.set_xticks([0], labels)
     ax.set_xlabel("cluster")
