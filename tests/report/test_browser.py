@@ -587,6 +587,9 @@ def test_the_map_can_be_walked_by_arrow_keys(row_map):
     row_map.press(Keys.ENTER)
     assert second.startswith(row_map.texts("#picked .name")[0])
     assert row_map.shown("#tip") == []
+    row_map.run("window.scrollBy({top: 20, behavior: 'instant'})")
+    row_map.driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    assert row_map.shown("#tip") == []
 
 
 def test_the_slider_ranks_features_by_lift_or_by_share(page, study):
@@ -661,6 +664,11 @@ def test_a_notebook_shows_the_page_in_a_frame(study, window, tmp_path):
     assert window.shown("h1") == ['A "quoted" title']
     window.click(".strips [data-pick='2']")
     assert window.visible("data-cluster", "#clusters .card") == ["2"]
+    assert window.shown("#found-status")[0].startswith(f"{(study.model.labels_ == 2).sum()} ")
+    window.click("nav a[href='#sure']")
+    window.driver.execute_async_script("setTimeout(arguments[0], 300)")
+    assert 0 <= window.run("return document.getElementById('sure').getBoundingClientRect().top") < 100
+    assert window.shown("h1") == ['A "quoted" title']
     window.driver.switch_to.default_content()
     assert window.messages() == []
 

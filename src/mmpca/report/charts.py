@@ -70,6 +70,11 @@ class NumberCurves(NamedTuple):
     y_ticks: list[tuple[float, str]]
     size: tuple[int, int, int, int, int] = (WIDTH, HEIGHT, 64, RIGHT, BOTTOM)
 
+    @property
+    def has_errors(self) -> bool:
+        """True if standard errors are known."""
+        return any(low < high for _, points, _ in self.lines for *_, low, high in points)
+
 
 def compare_numbers(noun: str, lines: Mapping[str, tuple[ArrayLike, ArrayLike, ArrayLike]]) -> NumberCurves:
     """Draw how far each number falls short of the best, with standard errors, in one or more lines.

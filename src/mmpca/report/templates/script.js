@@ -23,7 +23,7 @@
   }
 
   // --- the view in the address, to be shared with it ---
-  const VIEW = "#view";
+  const VIEW = "#view", hasAddress = location.protocol !== "about:"; // the frame of a notebook has none
   const view = new URLSearchParams(location.hash.startsWith(VIEW) ? location.hash.slice(VIEW.length) : "");
 
   function remember(changes) {
@@ -32,6 +32,7 @@
       else view.set(name, value);
     }
     const text = view.toString();
+    if (!hasAddress) return;
     if (text !== "" || location.hash.startsWith(VIEW)) history.replaceState(null, "", text === "" ? " " : `${VIEW}&${text}`);
   }
 
@@ -97,7 +98,13 @@
       else if (pick !== undefined) choose(pick === chosen.cluster ? "" : pick, "");
       // A link to a hidden part would lead nowhere.
       const link = event.target.closest('a[href^="#"]');
-      if (link && document.getElementById(link.hash.slice(1))?.closest("[hidden]")) choose("", "");
+      const goal = link && byId(link.hash.slice(1));
+      if (goal?.closest("[hidden]")) choose("", "");
+      if (goal && !hasAddress) { // the link would load the notebook into the frame
+        event.preventDefault();
+        goal.scrollIntoView();
+        goal.focus({ preventScroll: true });
+      }
     });
     document.getElementById("show-all").addEventListener("click", () => {
       clearFilters();
@@ -152,8 +159,8 @@
     document.addEventListener("focusout", () => { tip.hidden = true; });
     // Moving the focus may scroll the page: the tip of the focused part follows it.
     document.addEventListener("scroll", () => {
-      if (map.current >= 0) pointTo(map.current);
-      else showTip({ target: document.activeElement });
+      if (map.current >= 0 && !tip.hidden) pointTo(map.current);
+      else if (map.current < 0) showTip({ target: document.activeElement });
     });
     document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
   }
@@ -417,7 +424,7 @@
     draw();
     const changed = data.names.flatMap((one, n) => (one === automatic[n] ? [] : [`"${n}=${one}"`]));
     byId("name-status").textContent = changed.length === 0 ? ""
-      : `The page's URL now contains the new names, so a link to the page includes them. To save them in the model: mmpca rename MODEL ${changed.join(" ")}`;
+      : `${hasAddress ? "The page's URL now contains the new names, so a link to the page includes them. " : ""}To save them in the model: mmpca rename MODEL ${changed.join(" ")}`;
   }
 
   for (const button of all("[data-rename]")) {
