@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import adjusted_rand_score, mutual_info_score
+from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, mutual_info_score
 from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 
 from mmpca import MMPCA
-from mmpca.model.choices import HalvesAgreement, is_better_confirmed, is_hopeless, partition_agreement
+from mmpca.model.choices import HalvesAgreement, best_source, is_hopeless, partition_agreement
 from mmpca.simulate import paper_design
 
 PARTITIONS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=60)
@@ -20,13 +20,16 @@ def test_agreement_is_that_of_scikit_learn_whatever_the_numbers_of_the_clusters(
     found, renumbered = partition_agreement(first, second), partition_agreement(4 - first, second)
     chance = expected_mutual_information(contingency_matrix(first, second, sparse=True), len(first))
     assert found.information == pytest.approx(mutual_info_score(first, second) - chance, abs=1e-9)
+    has_room = chance < mutual_info_score(first, first) - 1e-9 or chance < mutual_info_score(second, second) - 1e-9
+    expected = adjusted_mutual_info_score(first, second) if has_room else 0.0  # where any partitions agree as well
+    assert found.share == pytest.approx(expected, abs=1e-6)
     assert found.ari == pytest.approx(adjusted_rand_score(first, second))
     np.testing.assert_allclose(renumbered, found, atol=1e-9)
 
 
 def test_a_single_cluster_shares_no_information_although_it_is_always_found_again():
     one = np.zeros(30, dtype=np.int32)
-    assert partition_agreement(one, one) == HalvesAgreement(0.0, 0.0, 1.0)
+    assert partition_agreement(one, one) == HalvesAgreement(0.0, 0.0, 0.0, 1.0)
 
 
 def test_many_clusters_found_mostly_again_share_more_than_two_found_always():
@@ -43,18 +46,21 @@ def test_unrelated_partitions_share_nothing_up_to_their_error():
     assert abs(np.mean([one.information for one in found])) < 0.01
 
 
-def test_a_source_needs_a_lead_beyond_its_error_over_all_splits():
-    def splits(*values, ari=0.5):
-        return [HalvesAgreement(value, 0.05, ari) for value in values]
+def splits(*values, share=0.5):
+    """Return the agreements of a source over splits, by the information that partitions share."""
+    return [HalvesAgreement(value, 0.05, share, 0.5) for value in values]
 
-    best = splits(1.0, 1.0, 1.0)
-    assert is_better_confirmed(best, splits(1.2, 1.1, 1.15))
-    assert not is_better_confirmed(best, splits(1.2, 0.9, 0.95))
-    assert is_better_confirmed(best, splits(1.2, 1.1, 1.15, ari=0.3))
-    assert not is_better_confirmed(best, splits(1.2, 1.1, 1.15, ari=0.499), agrees_better=True)
-    assert is_better_confirmed(best, splits(1.2, 1.1, 1.15, ari=0.6), agrees_better=True)
-    assert is_hopeless(best[0], splits(0.8)[0])
-    assert not is_hopeless(best[0], splits(0.9)[0])
+
+def test_a_source_needs_a_lead_beyond_its_error_over_all_splits():
+    lda = splits(1.0, 1.0, 1.0)
+    assert best_source({"lda": lda, "mixture": splits(1.2, 1.1, 1.15)}) == "mixture"
+    assert best_source({"lda": lda, "mixture": splits(1.2, 0.9, 0.95)}) == "lda"
+    assert best_source({"lda": lda, "tfidf": splits(1.2, 1.1, 1.15, share=0.3)}) == "tfidf"
+    assert best_source({"mixture": lda, "tfidf": splits(1.2, 1.1, 1.15, share=0.499)}) == "mixture"
+    assert best_source({"mixture": lda, "tfidf": splits(1.2, 1.1, 1.15, share=0.6)}) == "tfidf"
+    assert best_source({"mixture": lda, "tfidf": splits(1.2, 0.9, 0.95, share=0.6)}) == "mixture"
+    assert is_hopeless(lda[0], splits(0.8)[0])
+    assert not is_hopeless(lda[0], splits(0.9)[0])
 
 
 @pytest.mark.parametrize(("balance", "noise", "seed"), [(1.0, 0.4, 1001), (1.0, 0.3, 1), (0.7, 0.4, 4), (0.7, 0.5, 2)])

@@ -9,6 +9,7 @@ means is decided in one place for each choice: `best_source`, and `best_units`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from mmpca.backend import LocalRows, RowBackend, Threads
 from mmpca.counts import Counts, Units, as_counts
 from mmpca.model.fitting import LEARNED, Fit, Found, find_clusters
 from mmpca.model.starts import LARGE_TABLES, Labels, mixture_labels
+from mmpca.monitor import Monitor
 
 Array = NDArray[np.float64]
 Name = TypeVar("Name")
@@ -83,15 +85,16 @@ def best_source(scores: Scores[str]) -> str:
     """Return the source whose clusters agree best between two random halves of the features.
 
     In the order of `LEARNED`, a source replaces the best one so far if its two partitions share more information, by
-    more than the standard error over splits. To replace "mixture", "tfidf" also needs a higher adjusted Rand index:
-    starts from tf-idf may divide large clusters in ways that other features confirm only in part. With too few rows or
-    features to divide, the first source is the best.
+    more than the standard error over splits. To replace "mixture", "tfidf" must also lead in the share of their own
+    information that the partitions share: starts from tf-idf may divide large clusters in ways that other features
+    confirm only in part. With too few rows or features to divide, the first source is the best.
     """
     best, *others = scores
     if len(scores[best]) < LEAST_SPLITS:
         return best
     for source in others:
-        if is_better_confirmed(scores[best], scores[source], agrees_better=(best, source) == ("mixture", "tfidf")):
+        needed = ["information", "share"] if (best, source) == ("mixture", "tfidf") else ["information"]
+        if all(is_clearly_higher(scores[best], scores[source], measure) for measure in needed):
             best = source
     return best
 
@@ -101,17 +104,13 @@ def is_hopeless(best: HalvesAgreement, other: HalvesAgreement) -> bool:
     return best.information - other.information > 2.0 * np.hypot(best.error, other.error)
 
 
-def is_better_confirmed(
-    best: Sequence[HalvesAgreement], others: Sequence[HalvesAgreement], *, agrees_better: bool = False
-) -> bool:
-    """Return True if a candidate shares clearly more information over the same splits than the best one so far.
+def is_clearly_higher(best: Sequence[HalvesAgreement], others: Sequence[HalvesAgreement], measure: str) -> bool:
+    """Return True if a candidate agrees better than the best one so far, by more than the standard error over splits.
 
-    With `agrees_better`, its adjusted Rand index must also be clearly higher.
+    `measure` is the field of the agreements to compare.
     """
-    leads = np.array([other.information - one.information for one, other in zip(best, others, strict=True)])
-    lags = np.array([one.ari - other.ari for one, other in zip(best, others, strict=True)])
-    errors = [values.std(ddof=1) / np.sqrt(len(values)) for values in (leads, lags)]
-    return bool(leads.mean() > errors[0] and (lags.mean() < -errors[1] or not agrees_better))
+    leads = np.array([getattr(other, measure) - getattr(one, measure) for one, other in zip(best, others, strict=True)])
+    return bool(leads.mean() > leads.std(ddof=1) / np.sqrt(len(leads)))
 
 
 # --- the units of overdispersed counts ----------------------------------------------------------------------------
@@ -141,7 +140,7 @@ def units_left(scores: Scores[Name]) -> list[Name]:
     Examples
     --------
     >>> def agreements(*values):
-    ...     return [HalvesAgreement(0.0, 0.0, ari) for ari in values]
+    ...     return [HalvesAgreement(0.0, 0.0, 0.0, ari) for ari in values]
     >>> units_left({"polya": agreements(0.9, 0.8, 0.9), "roots": agreements(0.2, 0.3, 0.3)})
     ['polya']
     >>> units_left({"polya": agreements(0.9, 0.1), "roots": agreements(0.2, 0.8)})
@@ -169,6 +168,7 @@ class HalvesAgreement(NamedTuple):
 
     information: float  # that they share: nats per row, minus the value expected by chance
     error: float  # of the information, over rows
+    share: float  # of their mean entropy, likewise corrected for chance: adjusted mutual information
     ari: float
 
 
@@ -220,28 +220,37 @@ def compare(
         halves = feature_halves(rows, rng)
         if halves is None or halves[0].rows.n_rows <= next(iter(fits.values())).n_clusters:
             break
-        found = dict[Name, HalvesAgreement]()
+        labels = {name: list[Labels]() for name in scores}
+        tasks = list[tuple[Name, Counts, np.random.Generator]]()
         for name in scores:
-            labels = list[Labels]()
+            if fits[name].topics != "lda":
+                tasks += [(name, half.rows, own) for half, own in zip(halves, rng.spawn(2), strict=True)]
+                continue
             for half, _ in halves:
-                fit = fits[name]
-                if fit.topics == "lda":
-                    fit = fit._replace(n_topics=min(fit.n_topics, half.n_features))
-                    own = find_clusters(fit, LocalRows(half, threads))
-                    labels.append(own.best.labels)
-                    fits[name] = fits[name]._replace(row_prior=own.topics.row_prior)  # suits the other halves
-                else:
-                    start = {"from_tfidf": fit.topics == "tfidf", "n_chains": 1}
-                    labels.append(mixture_labels(half, fit.n_clusters, rng, monitor, **start, threads=threads))
-            found[name] = partition_agreement(*labels)
+                n_topics = min(fits[name].n_topics, half.n_features)
+                found = find_clusters(fits[name]._replace(n_topics=n_topics), LocalRows(half, threads))
+                fits[name] = fits[name]._replace(row_prior=found.topics.row_prior)  # suits the other halves
+                labels[name].append(found.best.labels)
+        own_labels = partial(_mixture_of_half, fits, monitor)
+        for (name, *_), found_labels in zip(tasks, threads.map(own_labels, tasks), strict=True):
+            labels[name].append(found_labels)
         if monitor.is_stopped:
             break
-        for name, agreement in found.items():
-            scores[name].append(agreement)
+        for name, pair in labels.items():
+            scores[name].append(partition_agreement(*pair))
         scores = {name: scores[name] for name in contenders(scores)}
         if len(scores) == 1:
             break
     return scores
+
+
+def _mixture_of_half(
+    fits: Mapping[Name, Fit], monitor: Monitor, task: tuple[Name, Counts, np.random.Generator]
+) -> Labels:
+    """Return the labels of a candidate that finds clusters in half of the features without topics."""
+    name, half, rng = task
+    from_tfidf = fits[name].topics == "tfidf"
+    return mixture_labels(half, fits[name].n_clusters, rng, monitor, from_tfidf=from_tfidf, n_chains=1)
 
 
 def feature_halves(rows: Counts, rng: np.random.Generator) -> tuple[Half, Half] | None:
@@ -261,7 +270,8 @@ def feature_halves(rows: Counts, rng: np.random.Generator) -> tuple[Half, Half] 
 def partition_agreement(first: Labels, second: Labels) -> HalvesAgreement:
     """Return how well two partitions agree.
 
-    Unlike the adjusted Rand index, information ranks many reproducible clusters above a few large ones.
+    Unlike the adjusted Rand index, information ranks many reproducible clusters above a few large ones. Its share is in
+    between.
     """
     from sklearn.metrics import adjusted_rand_score  # not needed otherwise
     from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
@@ -273,4 +283,7 @@ def partition_agreement(first: Labels, second: Labels) -> HalvesAgreement:
     mean = float(terms @ by_row.data / n_rows)
     variance = float((terms - mean) ** 2 @ by_row.data / n_rows)
     chance = float(expected_mutual_information(table, n_rows))
-    return HalvesAgreement(mean - chance, np.sqrt(variance / n_rows), float(adjusted_rand_score(first, second)))
+    entropy = float(np.mean([-(n[n > 0] / n_rows) @ np.log(n[n > 0] / n_rows) for n in sizes]))
+    share = (mean - chance) / (entropy - chance) if entropy > chance + 1e-9 else 0.0
+    ari = float(adjusted_rand_score(first, second))
+    return HalvesAgreement(mean - chance, np.sqrt(variance / n_rows), share, ari)
