@@ -320,20 +320,27 @@ def tfidf_points(rows: Counts, rng: np.random.Generator, monitor: Monitor, threa
 
     def product(matrix: Any, basis: Array) -> Array:
         monitor.step(0)
-        parts = even_slices(matrix.indptr, MAX_SLICES)
-        return np.concatenate(threads.map(lambda part: matrix[part] @ basis, parts))
+        result = np.empty((matrix.shape[0], basis.shape[1]))
+
+        def multiply(part: slice) -> None:
+            result[part] = matrix[part] @ basis
+
+        threads.map(multiply, even_slices(matrix.indptr, MAX_SLICES))
+        return result
 
     with one_blas_thread():  # also on workers: the number of threads would decide the last digits
         basis: Array = random_state.normal(size=(tall.shape[1], n_directions + N_SPARE))
         for _ in range(N_POWERS[min(X.shape) > 10 * n_directions]):
             if monitor.is_stopped:
                 break
-            basis = linalg.lu(product(tall, basis), permute_l=True)[0]
-            basis = linalg.lu(product(wide, basis), permute_l=True)[0]
-        basis = np.asarray(linalg.qr(product(tall, basis), mode="economic")[0])
+            for matrix in (tall, wide):
+                basis = linalg.lu(product(matrix, basis), permute_l=True, overwrite_a=True)[0]
+        # In the order of LAPACK: otherwise it works on copies, which may take more memory than the rows.
+        basis = np.asarray(linalg.qr(np.asfortranarray(product(tall, basis)), mode="economic", overwrite_a=True)[0])
         left, sizes, right = linalg.svd(product(wide, basis), full_matrices=False)
-        directions = left if wide is X else basis @ right.T
-    points: Array = normalize((directions * sizes)[:, :n_directions])
+        directions = left[:, :n_directions] if wide is X else basis @ right[:n_directions].T
+    directions *= sizes[:n_directions]
+    points: Array = normalize(directions, copy=False)
     return points
 
 
