@@ -1,5 +1,6 @@
 """Slices of rows, threads that work on them, rows in this process, and the limit on BLAS threads."""
 
+import os
 import threading
 
 import numpy as np
@@ -176,6 +177,25 @@ def test_the_limit_holds_until_the_last_caller_leaves():
     assert n_blas_threads() == {1}
     second.__exit__(None, None, None)
     assert n_blas_threads() == {3}
+
+
+LOADED_LATER = """
+from threadpoolctl import threadpool_info
+from mmpca.backend import one_library_thread
+
+def numbers_of_threads():
+    with one_library_thread("openmp"):
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "openmp"]
+
+before = numbers_of_threads()
+import sklearn.cluster
+print(before, numbers_of_threads())
+"""
+
+
+def test_libraries_that_are_loaded_later_are_limited_too(start_python):
+    process = start_python("-c", LOADED_LATER, env=os.environ | {"OMP_NUM_THREADS": "3"})
+    assert process.communicate() == ("[] [1]\n", "")
 
 
 @pytest.mark.usefixtures("three_blas_threads")

@@ -8,16 +8,18 @@ divided, nor on the number of threads: blocks are fixed, and sums that cross the
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import lru_cache
 from itertools import pairwise
 from threading import Lock
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from mmpca.counts import Counts
 
@@ -102,6 +104,18 @@ def open_threads(n_threads: int) -> Iterator[Threads]:
             yield Threads(pool, n_threads)
 
 
+@lru_cache(maxsize=1)
+def _loaded_libraries(n_modules: int) -> ThreadpoolController:
+    """Return the libraries with threads of their own; they are found again, which takes long, only after imports."""
+    return ThreadpoolController()
+
+
+def one_library_thread(kind: str | None = None) -> AbstractContextManager[Any]:
+    """Limit the threads of libraries to one inside a ``with`` block: of "blas", of "openmp", or by default of both."""
+    limit: AbstractContextManager[Any] = _loaded_libraries(len(sys.modules)).limit(limits=1, user_api=kind)
+    return limit
+
+
 class _BlasLimit:
     """A limit on the threads of BLAS, shared by all callers in this process.
 
@@ -118,7 +132,7 @@ class _BlasLimit:
         """Limit BLAS to one thread inside a ``with`` block, so that sums are always added in the same order."""
         with self.lock:
             if self.n_inside == 0:
-                self.limits = threadpool_limits(1, user_api="blas")
+                self.limits = one_library_thread("blas")
             self.n_inside += 1
         try:
             yield

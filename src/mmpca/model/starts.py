@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
 from mmpca import engine
 from mmpca.backend import (
@@ -30,6 +29,7 @@ from mmpca.backend import (
     even_slices,
     map_rows,
     one_blas_thread,
+    one_library_thread,
     open_threads,
 )
 from mmpca.counts import LARGEST_COUNT, Counts, as_counts
@@ -263,7 +263,7 @@ def kmeans_labels(points: Array, n_clusters: int, rng: np.random.Generator, know
     seed = int(rng.integers(2**31))
     # One OpenMP thread: the order in which threads add up would decide ties, and on a busy machine they spend most of
     # the time waiting for each other. The limit applies to the calling thread alone.
-    with warnings.catch_warnings(), threadpool_limits(1, user_api="openmp"):
+    with warnings.catch_warnings(), one_library_thread("openmp"):
         warnings.simplefilter("ignore", ConvergenceWarning)  # for points that differ by rounding alone
         if known is not None and (known >= 0).any() and n_distinct == n_clusters:
             drawn = kmeans_plusplus(points, n_clusters, random_state=seed)[0]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
+from mmpca.backend import one_library_thread
 from mmpca.counts import as_counts
 from mmpca.io import CountTable
 from mmpca.model.results import words_of
@@ -94,7 +94,7 @@ def _embed(roots: Array, plane: Array) -> Array:
         max_iter=N_ITERATIONS,
         random_state=0,
     )
-    with threadpool_limits(1):  # its sums depend on the number of threads
+    with one_library_thread():  # its sums depend on the number of threads
         return np.asarray(embedding.fit_transform(roots), dtype=np.float64)
 
 
@@ -197,7 +197,7 @@ def principal_coordinates(X: Any, metric: str = "braycurtis") -> tuple[Array, Ar
         raise ValueError(f"metric must be 'braycurtis' or 'aitchison', but it is {metric!r}.")
     squares = squareform(distances) ** 2
     centered = -0.5 * (squares - squares.mean(axis=0) - squares.mean(axis=1, keepdims=True) + squares.mean())
-    with threadpool_limits(1):  # the same figure on any number of threads
+    with one_library_thread():  # the same figure on any number of threads
         values, vectors = np.linalg.eigh(centered)
     positions, shares = np.zeros((len(counts), 2)), np.zeros(2)
     for at, (value, axis) in enumerate(zip(values[::-1][:2], vectors.T[::-1][:2], strict=True)):

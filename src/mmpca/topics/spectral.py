@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from mmpca.backend import EXACT_BITS, RowBackend, Rows, Threads, one_blas_thread, slices_of
+from mmpca.backend import EXACT_BITS, RowBackend, Rows, Threads, one_blas_thread, one_library_thread, slices_of
 from mmpca.counts import Counts
 from mmpca.monitor import Monitor
 from mmpca.topics import kernels
@@ -106,7 +105,7 @@ def group_centers(rows: Counts, directions: Array, n_topics: int, seed: int) -> 
     points = np.empty((rows.n_rows, directions.shape[1]))
     kernels.project(rows, np.arange(rows.n_rows), directions, points)
     n_groups = min(n_topics, len(np.unique(points, axis=0)))
-    with threadpool_limits(1, user_api="openmp"):
+    with one_library_thread("openmp"):
         centers: Array = KMeans(n_groups, n_init=N_INIT, random_state=seed).fit(points).cluster_centers_
     return centers
 
