@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mmpca.simulate import Simulation
 
 BAR_WIDTH = 4
-LEAST_WIDTH = 72  # columns of a terminal that shows bars beside the numbers
+LEAST_WIDTH = 77  # columns of a terminal that shows bars beside the numbers
 NEXT = (
     ("mmpca inspect FOLDER", "see whether the counts suit the model"),
     ("mmpca select FOLDER --model best.mmpca", "choose the numbers of clusters and topics, and fit"),
@@ -64,7 +64,7 @@ def run_demo(out: Console, *, noise: float, balance: float, seed: int, jobs: int
     model = MMPCA(n_clusters, n_topics, n_jobs=jobs, random_state=seed)
     with progress_display() as show, install_listener("numba:compiler_lock", TimingListener()) as compiler:
         times = StageTimes(show, compiler)
-        model.fit(data.X, callback=times)
+        model.fit(data.X, callback=times).rename(row="document", feature="word")
     ari = adjusted_rand_score(data.labels, model.labels_)
     ending = "converged" if model.converged_ else "not converged"
     out.print(
@@ -106,7 +106,7 @@ def _cluster_table(model: MMPCA, data: Simulation, *, with_bars: bool) -> Table:
     import numpy as np
 
     table = console_table(
-        "Clusters: size, most frequent true cluster, proportions of the topics", right=["cluster", "rows", "truth"]
+        "Clusters: size, most frequent true cluster, proportions of the topics", right=["cluster", "size", "truth"]
     )
     for k in range(len(model.components_)):
         table.add_column(f"topic {k}" if with_bars else str(k), no_wrap=True)

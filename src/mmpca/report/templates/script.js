@@ -215,7 +215,7 @@
   const VERDICTS = ["clear", "likely", "borderline"];
   const NO_CLUSTER = 65535, UNKNOWN = 255;
   const nameOf = (i) => (rows.name ? rows.name[i] : `${ROW} ${numberOf(i)}`);
-  const share = (p) => (p >= 1 ? "100%" : p >= 0.9995 ? "> 99.9%" : p > 0 && p < 0.0005 ? "< 0.1%" : p >= 0.0995 && p < 0.985 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(1)}%`);
+  const share = (p) => (p >= 1 ? "100%" : p <= 0 ? "0%" : p >= 0.9995 ? "> 99.9%" : p > 0 && p < 0.0005 ? "< 0.1%" : p >= 0.0995 && p < 0.985 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(1)}%`);
 
   // The verdict and the number behind it: the probability, or the share of refits that agree if that is smaller.
   const rated = ({ verdict, probability, stability }) => (stability !== null && stability < probability ? `${verdict}, ${share(stability)} of refits agree` : `${verdict}, ${share(probability)}`);
@@ -587,6 +587,12 @@
       download(button.dataset.file, "text/csv", csv([...byId(button.dataset.csv).rows].map((line) => [...line.cells].map(words))));
     });
   }
+  byId("topics-csv")?.addEventListener("click", () => {
+    const lines = all(".card.topic").flatMap((card) => [...card.querySelectorAll("tbody tr")].map((line) => [
+      card.dataset.topic, card.querySelector("h3 bdi").textContent, line.cells[0].textContent, line.cells[1].dataset.v, line.cells[2].dataset.v,
+    ]));
+    download("topics.csv", "text/csv", csv([["topic", "topic_name", FEATURE, "share", "lift"], ...lines]));
+  });
   for (const button of all("button[data-svg]")) {
     button.addEventListener("click", () => {
       const drawing = byId(button.dataset.svg), copy = drawing.cloneNode(true);
