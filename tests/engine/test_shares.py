@@ -1,5 +1,6 @@
 """Rows whose topic shares vary within clusters: their evidence, and the concentration of the shares."""
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,6 +22,8 @@ from mmpca.engine.shares import (
     share_variance,
     topics_of_entries,
 )
+
+IS_COMPILED = not numba.config.DISABLE_JIT
 
 
 def draw(concentration, *, n=400, length=200, n_clusters=5, n_topics=4, n_features=500, seed=0):
@@ -146,7 +149,7 @@ def test_evidence_follows_permuted_rows_features_topics_and_clusters():
 
 
 def test_evidence_does_not_depend_on_threads_or_other_rows():
-    X, _, topics, theta = draw(10.0, n=600, length=40)
+    X, _, topics, theta = draw(10.0, n=600 if IS_COMPILED else 300, length=40)
     common = {"topics": topics, "cluster_topics": theta, "concentration": np.full(5, 9.0)}
     alone = row_evidence(as_counts(X), **common)
     with open_threads(3) as threads:

@@ -45,7 +45,7 @@ class Proposals(NamedTuple):
             np.empty(n_rows, dtype=np.bool_),
             upper,
             rest,
-            *np.empty((3, n_rows, n_clusters)),
+            *np.zeros((3, n_rows, n_clusters)),  # errors of clusters without an estimate stay zero
         )
 
 
