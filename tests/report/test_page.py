@@ -1,6 +1,7 @@
 """The contents of a report."""
 
 import base64
+import copy
 import hashlib
 import itertools
 import json
@@ -319,3 +320,12 @@ def test_a_number_at_the_edge_of_those_tried_comes_with_a_warning_and_is_never_s
     assert len(choice.edges) == n_warnings
     assert choice.best == (3, 4)
     assert "strong" not in choice.reason or not n_warnings
+
+
+def test_clusters_that_refits_do_not_find_again_are_explained_where_they_are_named(study, read_page, tmp_path):
+    model = copy.copy(study.model)
+    for similarities, is_explained in ((np.ones(6), False), (np.array([1, 1, 1, 1, 1, 0.2]), True)):
+        model.cluster_stability_ = similarities
+        page = read_page(write_report(model, tmp_path / "page.html", X=study.X))
+        assert bool(page.find(id="lost")) == is_explained
+        assert bool(page.find("span", klass="dissolved")) == is_explained

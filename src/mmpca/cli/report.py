@@ -72,7 +72,7 @@ def explore(
 ) -> None:
     """Browse and edit a model: the page of mmpca report with all rows and their whole texts.
 
-    You can rename and merge clusters, mark them as noise, move rows, and run the search again from there;
+    You can rename, merge and split clusters, mark them as noise, move rows, and run the search again from there;
     changes are saved in the model file. The page is served to this machine only, at an address with a secret token,
     until Ctrl-C.
 
