@@ -8,7 +8,9 @@ from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, mut
 from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information
 
 from mmpca import MMPCA
-from mmpca.model.choices import HalvesAgreement, best_source, is_hopeless, partition_agreement
+from mmpca.backend import LocalRows
+from mmpca.counts import as_counts
+from mmpca.model.choices import HalvesAgreement, best_source, draw_rows, is_hopeless, partition_agreement, sources_left
 from mmpca.simulate import paper_design
 
 PARTITIONS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=60)
@@ -61,6 +63,23 @@ def test_a_source_needs_a_lead_beyond_its_error_over_all_splits():
     assert best_source({"mixture": lda, "tfidf": splits(1.2, 0.9, 0.95, share=0.6)}) == "mixture"
     assert is_hopeless(lda[0], splits(0.8)[0])
     assert not is_hopeless(lda[0], splits(0.9)[0])
+
+
+def test_close_sources_without_topics_are_compared_on_further_splits():
+    mixture, close = splits(1.0, 1.2, 1.1), splits(1.3, 1.1, 1.25, share=0.6)
+    assert sources_left({"mixture": mixture[:2], "tfidf": close[:2]}) == ["mixture", "tfidf"]
+    assert sources_left({"mixture": mixture, "tfidf": close}) == ["mixture", "tfidf"]
+    assert sources_left({"mixture": mixture, "tfidf": splits(1.5, 1.7, 1.6, share=0.6)}) == ["tfidf"]
+    assert sources_left({"mixture": mixture, "tfidf": splits(0.9, 1.1, 1.0)}) == ["mixture"]
+    assert sources_left({"lda": splits(1.2, 1.2, 1.2), "mixture": mixture, "tfidf": close}) == ["lda"]
+
+
+def test_a_sample_of_the_rows_is_drawn_for_each_split_unless_there_are_no_others():
+    rows = as_counts(np.arange(1, 31).reshape(10, 3))
+    few = draw_rows(LocalRows(rows), 4, np.random.default_rng(0))
+    assert len({tuple(next(few).data) for _ in range(3)}) == 3
+    every = draw_rows(LocalRows(rows), 10, np.random.default_rng(0))
+    assert [tuple(next(every).data) for _ in range(3)] == 3 * [tuple(rows.data)]
 
 
 @pytest.mark.parametrize(("balance", "noise", "seed"), [(1.0, 0.4, 1001), (1.0, 0.3, 1), (0.7, 0.4, 4), (0.7, 0.5, 2)])

@@ -8,7 +8,7 @@ means is decided in one place for each choice: `best_source`, and `best_units`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -30,6 +30,7 @@ COMPARED_ROWS, ROWS_PER_CLUSTER = 2000, 20
 COMPARED_STARTS, COMPARED_TOL = 2, 1e-4  # of LDA on each half of the features
 COMPARED_EPOCHS = 20  # of a search for labels that are only compared: more epochs take long and change little
 LEAST_SPLITS, MOST_SPLITS = 3, 6  # of the features
+CLEAR_ERRORS = 2.0  # standard errors of a lead that further splits would hardly reverse
 # Dispersion and stabilization; the first wins ties.
 UNITS: tuple[tuple[str, str | None], ...] = (("polya", None), ("multinomial", "sqrt"), ("multinomial", None))
 
@@ -53,7 +54,6 @@ def choose_source(fit: Fit, backend: RowBackend) -> Fit:
     rng = np.random.default_rng([*fit.topics_seed.generate_state(2), 1])
     fit.monitor.begin("topics", "topics: comparing sources")
     n_compared = max(COMPARED_ROWS, ROWS_PER_CLUSTER * fit.n_clusters)
-    rows = Units(fit.stabilize).convert(backend.take(np.sort(rng.permutation(backend.n_rows)[:n_compared])))
     sample = plain_fit(
         fit,
         n_init=1,
@@ -61,24 +61,32 @@ def choose_source(fit: Fit, backend: RowBackend) -> Fit:
         stabilize=None,  # the rows already are in the units of the fit
         max_epochs=min(fit.max_epochs, COMPARED_EPOCHS),
         # Labels that are only compared need no merges and splits of large tables.
-        merge_split=fit.n_clusters * fit.n_topics * rows.n_features <= LARGE_TABLES,
+        merge_split=fit.n_clusters * fit.n_topics * backend.n_features <= LARGE_TABLES,
         monitor=fit.monitor.silent(),
     )
     candidates = {source: sample._replace(topics=source) for source in LEARNED}
-    scores = compare(candidates, rows, rng, backend.threads, contenders=sources_left, n_splits=LEAST_SPLITS)
+    samples = draw_rows(backend, n_compared, rng, Units(fit.stabilize))
+    scores = compare(candidates, samples, rng, backend.threads, contenders=sources_left)
     if sample.monitor.is_stopped:
         fit.monitor.stop()
     return fit._replace(topics=next(iter(scores)) if fit.monitor.is_stopped else best_source(scores))
 
 
 def sources_left(scores: Scores[str]) -> list[str]:
-    """Return the sources that may still be the best after another split."""
+    """Return the sources that may still be the best after another split, or the best one alone to end the comparison.
+
+    Only the two sources without topics, which are quick to compare, get more than the least number of splits.
+    """
     last, left = {source: found[-1] for source, found in scores.items()}, list(scores)
     if "lda" in last:  # its labels take by far the longest
         left = [source for source in left if not is_hopeless(last["lda"], last[source])]
         if len(left) > 1 and all(is_hopeless(last[source], last["lda"]) for source in left[1:]):
             left.remove("lda")
-    return left
+    if len(scores[left[0]]) < LEAST_SPLITS:
+        return left
+    if left == ["mixture", "tfidf"] and 0.0 < lead_in_errors(scores["mixture"], scores["tfidf"]) < CLEAR_ERRORS:
+        return left
+    return [best_source({source: scores[source] for source in left})]
 
 
 def best_source(scores: Scores[str]) -> str:
@@ -93,24 +101,30 @@ def best_source(scores: Scores[str]) -> str:
     if len(scores[best]) < LEAST_SPLITS:
         return best
     for source in others:
-        needed = ["information", "share"] if (best, source) == ("mixture", "tfidf") else ["information"]
-        if all(is_clearly_higher(scores[best], scores[source], measure) for measure in needed):
+        measures = ("information", "share") if (best, source) == ("mixture", "tfidf") else ("information",)
+        if lead_in_errors(scores[best], scores[source], measures) > 1.0:
             best = source
     return best
 
 
 def is_hopeless(best: HalvesAgreement, other: HalvesAgreement) -> bool:
     """Return True if the second agreement is clearly below the first, so further splits can be skipped."""
-    return best.information - other.information > 2.0 * np.hypot(best.error, other.error)
+    return best.information - other.information > CLEAR_ERRORS * np.hypot(best.error, other.error)
 
 
-def is_clearly_higher(best: Sequence[HalvesAgreement], others: Sequence[HalvesAgreement], measure: str) -> bool:
-    """Return True if a candidate agrees better than the best one so far, by more than the standard error over splits.
+def lead_in_errors(
+    best: Sequence[HalvesAgreement],
+    others: Sequence[HalvesAgreement],
+    measures: Sequence[str] = ("information", "share"),
+) -> float:
+    """Return by how many standard errors over splits a candidate agrees better than the best one so far.
 
-    `measure` is the field of the agreements to compare.
+    With several measures, fields of the agreements, it is the smallest of their leads.
     """
-    leads = np.array([getattr(other, measure) - getattr(one, measure) for one, other in zip(best, others, strict=True)])
-    return bool(leads.mean() > leads.std(ddof=1) / np.sqrt(len(leads)))
+    pairs = zip(best, others, strict=True)
+    leads = np.array([[getattr(b, name) - getattr(a, name) for name in measures] for a, b in pairs])  # (splits, n)
+    errors = np.maximum(leads.std(axis=0, ddof=1) / np.sqrt(len(leads)), np.finfo(float).tiny)
+    return float((leads.mean(axis=0) / errors).min())
 
 
 # --- the units of overdispersed counts ----------------------------------------------------------------------------
@@ -121,10 +135,9 @@ def choose_units(fit: Fit, found: Found, backend: RowBackend) -> Found:
     fit.monitor.checkpoint = None  # only the first search is saved
     fit.monitor.begin("dispersion", "choosing the dispersion")
     rng = np.random.default_rng(fit.topics_seed)
-    rows = backend.take(np.sort(rng.permutation(backend.n_rows)[:COMPARED_ROWS]))
-    sample = plain_fit(fit, n_init=COMPARED_STARTS)
+    samples, sample = draw_rows(backend, COMPARED_ROWS, rng), plain_fit(fit, n_init=COMPARED_STARTS)
     candidates = {units: sample._replace(dispersion=units[0], stabilize=units[1]) for units in UNITS}
-    scores = compare(candidates, rows, rng, backend.threads, contenders=units_left, n_splits=MOST_SPLITS)
+    scores = compare(candidates, samples, rng, backend.threads, contenders=units_left)
     dispersion, stabilize = best_units(scores)
     if fit.monitor.is_stopped or (dispersion, stabilize) == (found.dispersion, found.stabilize):
         return found
@@ -151,7 +164,7 @@ def units_left(scores: Scores[Name]) -> list[Name]:
         return list(scores)
     lags = ari[ari.mean(axis=1).argmax()] - ari
     errors = lags.std(axis=1, ddof=1) / np.sqrt(ari.shape[1])
-    return [units for units, is_left in zip(scores, lags.mean(axis=1) <= 2.0 * errors, strict=True) if is_left]
+    return [units for units, is_left in zip(scores, lags.mean(axis=1) <= CLEAR_ERRORS * errors, strict=True) if is_left]
 
 
 def best_units(scores: Scores[tuple[str, str | None]]) -> tuple[str, str | None]:
@@ -200,24 +213,37 @@ def plain_fit(fit: Fit, **changes: Any) -> Fit:
     )
 
 
+def draw_rows(
+    backend: RowBackend,
+    n_rows: int,
+    rng: np.random.Generator,
+    units: Units = Units(),  # noqa: B008 - immutable
+) -> Iterator[Counts]:
+    """Yield random samples of rows without end: a new one each time, or always all rows if there are no more."""
+    while True:
+        rows = units.convert(backend.take(np.sort(rng.permutation(backend.n_rows)[:n_rows])))
+        yield rows
+        while n_rows >= backend.n_rows:
+            yield rows
+
+
 def compare(
     candidates: Mapping[Name, Fit],
-    rows: Counts,
+    samples: Iterator[Counts],
     rng: np.random.Generator,
     threads: Threads,
     *,
     contenders: Callable[[Scores[Name]], list[Name]],
-    n_splits: int,
 ) -> Scores[Name]:
-    """Return how well the clusters of candidates agree between random halves of the features.
+    """Return how well the clusters of candidates agree between random halves of the features, in samples of the rows.
 
-    After each split, only the `contenders` are left. There are fewer splits than `n_splits` if a single candidate is
-    left, if there are too few rows or features to divide, or after a request to stop.
+    After each split, only the `contenders` are left. There are fewer than `MOST_SPLITS` if a single candidate is left,
+    if there are too few rows or features to divide, or after a request to stop.
     """
     fits, scores = dict(candidates), {name: list[HalvesAgreement]() for name in candidates}
     monitor = next(iter(fits.values())).monitor
-    for _ in range(n_splits):
-        halves = feature_halves(rows, rng)
+    for _ in range(MOST_SPLITS):
+        halves = feature_halves(next(samples), rng)
         if halves is None or halves[0].rows.n_rows <= next(iter(fits.values())).n_clusters:
             break
         labels = {name: list[Labels]() for name in scores}
