@@ -33,7 +33,7 @@ from scipy.optimize import linear_sum_assignment
 from mmpca import engine
 from mmpca.backend import LocalRows, one_blas_thread
 from mmpca.counts import Counts
-from mmpca.model.choices import Half, feature_halves, partition_agreement
+from mmpca.model.choices import COMPARED_EPOCHS, Half, feature_halves, partition_agreement
 from mmpca.model.prediction import (
     ClusterMixture,
     choose_smoothing,
@@ -41,7 +41,7 @@ from mmpca.model.prediction import (
     posterior,
     smoothed_topics,
 )
-from mmpca.model.starts import best_of, plan_starts, search_from_starts
+from mmpca.model.starts import LARGE_TABLES, best_of, plan_starts, search_from_starts
 from mmpca.topics import fit_lda
 
 Array = NDArray[np.float64]
@@ -208,7 +208,13 @@ def _joint_of_half(
     seed, prior = np.random.SeedSequence(int(rng.integers(2**31))), float(np.mean(mixture.topic_prior))  # of new topics
     sizes = {"n_clusters": n_clusters, "n_topics": n_topics}
     starts, patience = plan_starts("kmeans", 1, **sizes, shape=(half.n_rows, half.n_features), seed=seed)
-    options = engine.SearchOptions(n_clusters=n_clusters, alpha=prior, patience=patience)
+    options = engine.SearchOptions(
+        n_clusters=n_clusters,
+        alpha=prior,
+        patience=patience,
+        max_epochs=COMPARED_EPOCHS,
+        merge_split=n_clusters * n_topics * half.n_features <= LARGE_TABLES,  # as in other comparisons of halves
+    )
     best = best_of(search_from_starts(LocalRows(half), fit.beta, starts, options, seed=0, sample_size=half.n_rows))
     if best.history.interrupted:  # Ctrl-C means the whole estimate
         raise KeyboardInterrupt
