@@ -1241,7 +1241,8 @@ def evidence_of_rows(rows, beta_rows, largest, priors, some, own, own_priors, ev
 
     Topic shares of a row are Dirichlet(`priors[q]`), priors: (Q, K). In the cluster `own[b]`, unless that is negative,
     they are Dirichlet(`own_priors[b]`): the cluster without the row. Unknown features, whose `largest` probability (V,)
-    is zero, are passed over. Equals :func:`mmpca.engine.shares.plain_evidence` for each row and cluster.
+    is zero, are passed over, and so are clusters whose evidence already is minus infinity. Equals
+    :func:`mmpca.engine.shares.plain_evidence` for each row and cluster.
     """
     n_clusters, n_topics = priors.shape
     active = np.empty(n_topics, np.int64)
@@ -1259,6 +1260,8 @@ def evidence_of_rows(rows, beta_rows, largest, priors, some, own, own_priors, ev
                 j += 1
         s, weight, prior = np.empty(n_active), np.empty(n_active), np.empty(n_active)
         for q in range(n_clusters):
+            if evidence[b, q] == -np.inf:
+                continue
             source = own_priors[b] if q == own[b] else priors[q]
             total = 0.0
             for k in range(n_topics):

@@ -283,6 +283,17 @@ def test_the_concentration_is_found_under_the_true_topics(concentration):
     assert np.exp(np.mean(np.log(found))) == pytest.approx(concentration, rel=0.2)
 
 
+def test_clusters_out_of_reach_hold_a_negligible_part_of_a_row():
+    X, _, topics, theta = draw(20.0, n=300)
+    common = {"topics": topics, "cluster_topics": theta, "concentration": np.full(5, 20.0)}
+    every, some = row_evidence(as_counts(X), **common), row_evidence(as_counts(X), **common, reach=12.0)
+    is_left_out = np.isinf(some)
+    assert 0.1 < is_left_out.mean() < 0.8
+    np.testing.assert_array_equal(some[~is_left_out], every[~is_left_out])
+    probabilities = np.exp(every - logsumexp(every, axis=1, keepdims=True))
+    assert (probabilities * is_left_out).sum(axis=1).max() < 1e-3
+
+
 def test_rows_that_do_not_vary_have_a_large_concentration():
     X, truth, topics, _ = draw(np.inf)
     assert concentration_of(as_counts(X), truth, topics=topics, n_clusters=5, alpha=1.0) > 1000

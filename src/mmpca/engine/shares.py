@@ -63,6 +63,7 @@ ENTRIES_AT_ONCE = 2**21  # times topics, in a temporary array
 LEAST_OTHERS = 0.5  # counts of a feature in other rows; the counts computed from topics are approximate
 SMALLEST = np.finfo(np.float64).tiny
 NEW_ROW = -1  # cluster of a row that has contributed to none
+REACH = 12.0  # estimated nats behind the best cluster, beyond which EM passes over a cluster
 
 
 # --- evidence ---------------------------------------------------------------------------------------------------
@@ -124,6 +125,7 @@ def row_evidence(
     cluster_topics: Array,
     concentration: Array,
     left_out: LeftOut | None = None,
+    reach: float = np.inf,
     threads: Threads = SERIAL,
 ) -> Array:
     """Return log p(x_i | cluster q), shape (N, Q), without multinomial coefficients and unknown features.
@@ -137,6 +139,9 @@ def row_evidence(
         Of the rows' topic shares in each cluster; the rows of a cluster with an infinite one are multinomial.
     left_out : LeftOut, optional
         Rows to judge without their own contribution.
+    reach : float
+        Nats behind the best cluster beyond which the evidence may be minus infinity, which takes no time. How far a
+        cluster is behind is estimated by the multinomial likelihood, divided by how much the variance is inflated.
     threads : Threads
         The result does not depend on them.
 
@@ -157,7 +162,12 @@ def row_evidence(
     evidence = np.empty((rows.n_rows, len(shares)))
     own = np.full(rows.n_rows, NEW_ROW, np.int32) if left_out is None else np.asarray(left_out.labels, dtype=np.int32)
     own_shares = shares[own] if left_out is None else shares_without_row(rows, topics, left_out)  # (N, K)
-    common: dict[str, Any] = {"cluster_topics": shares, "concentration": concentration, "threads": threads}
+    common: dict[str, Any] = {
+        "cluster_topics": shares,
+        "concentration": concentration,
+        "reach": reach,
+        "threads": threads,
+    }
     if left_out is None or left_out.topic_counts is None:
         return _evidence(rows, topics, own, own_shares, **common)
     for part, _, own_topics in topics_of_entries(rows, topics, left_out):
@@ -175,6 +185,7 @@ def _evidence(
     *,
     cluster_topics: Array,
     concentration: Array,
+    reach: float,
     threads: Threads,
 ) -> Array:
     """Return log p(x_i | cluster q), (N, Q), where the shares of the row's own cluster are `own_shares`, (N, K)."""
@@ -191,7 +202,11 @@ def _evidence(
         position[found] = np.arange(len(found))
         priors = np.ascontiguousarray(concentration[found, None] * cluster_topics[found])
         own_priors = np.where(varies[own], concentration[own], 1.0)[:, None] * own_shares
-        some, part = np.arange(rows.n_rows), np.empty((rows.n_rows, len(found)))
+        some, part = np.arange(rows.n_rows), np.zeros((rows.n_rows, len(found)))
+        if np.isfinite(reach):
+            logs = _multinomial_evidence(rows, topics, cluster_topics[found])
+            inflation = 1.0 + (rows.row_totals()[:, None] - 1.0) / (concentration[found] + 1.0)
+            part[logs < logs.max(axis=1, keepdims=True) - reach * inflation] = -np.inf
         kernel = partial(kernels.evidence_of_rows, rows, np.ascontiguousarray(topics.T), topics.max(axis=0), priors)
         threads.for_rows(kernel, some, position[own], own_priors, part)
         evidence[:, found] = part
@@ -424,6 +439,7 @@ def fit_varying_shares(
             topics=topics,
             cluster_topics=theta,
             concentration=np.full(n_clusters, found.concentration),
+            reach=REACH,
             threads=threads,
         )
         before, weights = weights, softmax(evidence + np.log(found.weights), axis=1)
