@@ -114,8 +114,8 @@ def clr_kmeans(X: sparse.csr_array, n_clusters: int, seed: int) -> Labels:
     # Centered rows are dense: their main directions come from products alone.
     centered = LinearOperator(
         logs.shape,
-        matvec=lambda x: logs @ x - means * x.sum(),
-        rmatvec=lambda y: logs.T @ y - means @ y,
+        matvec=lambda x: logs @ x.ravel() - means * x.sum(),
+        rmatvec=lambda y: logs.T @ y.ravel() - means @ y.ravel(),
         dtype=np.float64,
     )
     U, scale, _ = svds(centered, n_components(X), random_state=seed)
