@@ -122,6 +122,19 @@ def read_page():
 
 
 @pytest.fixture(scope="session")
+def whole_names():
+    """Return names that each leave out what they share with the previous one, whole."""
+
+    def decode(coded):
+        names = [""]
+        for name in coded:
+            names.append(names[-1][: int(name[0], 36)] + name[1:])
+        return names[1:]
+
+    return decode
+
+
+@pytest.fixture(scope="session")
 def full_path(study, tmp_path_factory):
     """Write a page that uses every option of a report."""
     path = tmp_path_factory.mktemp("report") / "report.html"

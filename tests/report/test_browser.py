@@ -3,11 +3,13 @@
 import copy
 import csv
 import io
+from itertools import product
 from xml.etree import ElementTree
 
 import numpy as np
 import pypdf
 import pytest
+from PIL import Image
 from selenium.webdriver.common.keys import Keys
 
 from mmpca.report import Report, write_report
@@ -232,8 +234,7 @@ CHOOSE = """const part = document.getElementById(arguments[0]);
 
 @pytest.mark.parametrize(
     ("name", "width", "is_dark"),
-    [("news_path", 1440, False), ("news_path", 900, True), ("news_path", 390, False), ("large_path", 900, False)],
-    ids=["large screen", "tablet, dark", "phone", "many rows"],
+    [*product(["news_path"], [1440, 900, 390], [False, True]), ("large_path", 900, False)],
 )
 def test_large_pages_can_be_used_in_every_way(window, request, name, width, is_dark):
     path = request.getfixturevalue(name)
@@ -480,19 +481,77 @@ def test_the_strip_of_a_cluster_shows_how_sure_it_is_and_its_labels(page, study)
     ]
 
 
-def test_tables_and_figures_are_saved_as_csv_and_svg(page):
-    page.run(
-        """window.saved = [];
-           URL.createObjectURL = (blob) => { blob.text().then((text) => window.saved.push(text)); return "#"; };
-           for (const button of document.querySelectorAll("button.save, #words-csv, #topics-csv")) button.click();"""
-    )
-    page.driver.execute_async_script("setTimeout(arguments[0], 300)")
-    saved = page.run("return window.saved")
-    assert len(saved) == len(page.find("button.save, #words-csv, #topics-csv"))
-    figures = [ElementTree.fromstring(text) for text in saved if text.startswith("<svg")]
-    tables = [list(csv.reader(io.StringIO(text))) for text in saved if not text.startswith("<svg")]
-    assert len(figures) == len(page.find("button[data-svg]")) > 1
-    assert all(len({len(line) for line in table}) == 1 < len(table) for table in tables)
+SAVE_ALL = """const done = arguments[arguments.length - 1], saved = [];
+              URL.createObjectURL = (blob) => { saved.push(blob.text()); return "#"; };
+              HTMLAnchorElement.prototype.click = () => {};
+              const buttons = [...document.querySelectorAll("[data-save]")];
+              for (const button of buttons) button.click();
+              Promise.all(saved).then((texts) => done(texts.map(
+                (text, n) => [buttons[n].parentElement.dataset.shown, buttons[n].dataset.save, text])))"""
+
+
+def saved_views(page):
+    """Return the tables and the figures that the page offers for download, by the part of the page that they show."""
+    page.run(SHOW_ALL_EVIDENCE)
+    page.find("#find")[0].send_keys("letter 17")
+    page.driver.execute_async_script("setTimeout(arguments[0], 100)")
+    saved = page.driver.execute_async_script(SAVE_ALL)
+    tables = {shown: list(csv.reader(io.StringIO(text))) for shown, kind, text in saved if kind == "csv"}
+    return tables, {shown: text for shown, kind, text in saved if kind == "svg"}
+
+
+def test_every_view_is_saved_as_a_table_and_as_a_figure(page):
+    tables, figures = saved_views(page)
+    drawn = page.run("return [...document.querySelectorAll('main svg:not(.unseen), canvas, .cards, .heat, .strips')]")
+    views = ", ".join(f"#{shown}" for shown in figures)
+    assert page.run("return arguments[0].every((part) => part.closest(arguments[1]))", drawn, views)
+    assert tables.keys() == figures.keys()
+    for shown, table in tables.items():
+        assert len({len(line) for line in table}) == 1 < len(table), shown
+        assert "" not in table[0], shown
+    for shown, figure in figures.items():
+        assert ElementTree.fromstring(figure).tag == "{http://www.w3.org/2000/svg}svg", shown
+        assert not any(part in figure for part in ("var(", "url(", "href", "class=")), shown
+    assert page.messages() == []
+
+
+def test_saved_figures_show_the_words_of_their_views_and_tables_all_values(page, study):
+    tables, figures = saved_views(page)
+    for shown in ("#strips", "#heat", "#cluster-cards", "#confusion", "#also", "#certainty"):
+        texts = [" ".join(text.split()) for text in ElementTree.fromstring(figures[shown[1:]]).itertext()]
+        for text in page.texts(f"{shown} td, {shown} .strip-size, {shown} .features bdi, {shown} .strip-name bdi"):
+            assert text == "" or text in texts
+    np.testing.assert_array_equal([int(line[2]) for line in tables["strips"][1:]], study.model.cluster_sizes)
+    shares = {int(line[0].split()[1]): [float(share) for share in line[2:]] for line in tables["heat"][1:]}
+    np.testing.assert_allclose([shares[q] for q in range(6)], study.model.cluster_topics_, atol=1e-4)
+    of_rows = {(int(line[0]), line[2]): float(line[3]) for line in tables["dots"][1:]}
+    names = study.model.feature_names_in_.tolist()
+    have = study.model.cluster_row_counts_ / study.model.cluster_sizes[:, None]
+    assert all(abs(share - have[q, names.index(name)]) < 1e-5 for (q, name), share in of_rows.items())
+
+
+def test_saved_figures_look_like_their_views(window, full_path, tmp_path):
+    window.open(full_path, is_dark=True)
+    _, figures = saved_views(window)
+    on_page = {}
+    for shown in ("strips", "heat", "dots", "confusion", "canvas"):
+        [part] = window.find(f"#{shown}")
+        window.run("arguments[0].scrollIntoView({block: 'start', behavior: 'instant'})", part)
+        on_page[shown] = colors_of(part.screenshot_as_png)
+    for shown, colors in on_page.items():
+        path = tmp_path / f"{shown}.svg"
+        path.write_text(figures["map-view" if shown == "canvas" else shown], encoding="utf-8")
+        window.open(path, is_dark=True)
+        saved = colors_of(window.find("svg")[0].screenshot_as_png)
+        large = {color: share for color, share in colors.items() if share >= 0.01}
+        assert {color: saved.get(color, 0) for color in large} == pytest.approx(large, rel=0.35)
+
+
+def colors_of(png):
+    """Return the share of each color in a picture."""
+    pixels = np.asarray(Image.open(io.BytesIO(png)).convert("RGB")).reshape(-1, 3)
+    colors, counts = np.unique(pixels, axis=0, return_counts=True)
+    return dict(zip(map(tuple, colors.tolist()), (counts / len(pixels)).tolist(), strict=True))
 
 
 def test_without_its_script_the_page_shows_everything(window, full_path, tmp_path):
@@ -505,7 +564,8 @@ def test_without_its_script_the_page_shows_everything(window, full_path, tmp_pat
 
 
 POINTS = """const rows = JSON.parse(document.getElementById('data').textContent).rows;
-            const read = (text) => [...new Uint16Array(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer)];
+            const bytes = (text) => Uint8Array.from(atob(text.slice(2)), (sign) => sign.charCodeAt(0));
+            const read = (text) => [...new Uint16Array(bytes(text).buffer)];
             const [x, y] = [read(rows.x), read(rows.y)];
             const box = document.getElementById('canvas').getBoundingClientRect();
             const scale = Math.min(box.width - 2, (box.height - 2) * 1.6) - 52;
@@ -638,20 +698,17 @@ def test_the_view_is_in_the_address_and_can_be_shared(page, window, full_path):
     assert len(window.shown("#clusters .card")) == 6
 
 
-def test_the_rows_of_the_map_are_exported_as_csv_and_svg(page, study):
-    page.run(
-        """window.saved = [];
-           URL.createObjectURL = (blob) => { blob.text().then((text) => window.saved.push(text)); return "#"; };"""
-    )
-    page.click("#map-csv")
-    page.click("#map-svg")
-    page.driver.execute_async_script("setTimeout(arguments[0], 200)")
-    table, picture = page.run("return window.saved")
-    lines = list(csv.DictReader(io.StringIO(table)))
-    assert [int(line["cluster"]) for line in lines] == study.model.labels_.tolist()
-    assert [line["name"] for line in lines] == [f"letter {i}" for i in range(120)]
-    assert [line["label"] for line in lines] == [f"class {label}" for label in study.labels]
-    assert len(ElementTree.fromstring(picture)) == 120
+def test_the_rows_of_the_map_are_saved_with_their_names_and_clusters(page, study):
+    tables, figures = saved_views(page)
+    head, *lines = tables["map-view"]
+    columns = dict(zip(head, zip(*lines, strict=True), strict=True))
+    assert [int(cluster) for cluster in columns["cluster"]] == study.model.labels_.tolist()
+    assert list(columns["name"]) == [f"letter {i}" for i in range(120)]
+    assert list(columns["label"]) == [f"class {label}" for label in study.labels]
+    titles = [
+        part.text for part in ElementTree.fromstring(figures["map-view"]).iter("{http://www.w3.org/2000/svg}title")
+    ]
+    assert sorted(titles) == sorted(columns["name"])
 
 
 def test_a_notebook_shows_the_page_in_a_frame(study, window, tmp_path):
@@ -673,7 +730,7 @@ def test_a_notebook_shows_the_page_in_a_frame(study, window, tmp_path):
     assert window.messages() == []
 
 
-def test_pointing_to_a_feature_shows_its_taxonomy(window, study, tmp_path):
+def test_features_show_their_taxonomy_by_mouse_and_keyboard(window, study, tmp_path):
     model = copy.copy(study.model)
     model.feature_annotations_ = {"taxonomy": np.array([f"k__Words; s__{v} <b>" for v in range(model.n_features_in_)])}
     window.open(write_report(model, tmp_path / "page.html", X=study.X))
@@ -686,3 +743,13 @@ def test_pointing_to_a_feature_shows_its_taxonomy(window, study, tmp_path):
         [tip] = window.shown("#tip")
         words = window.texts(place)[0].strip("\N{FIRST STRONG ISOLATE}\N{POP DIRECTIONAL ISOLATE}")
         assert tip == f"{words}: k__Words; s__{at[words]} <b>"
+    tables = "#clusters .features", "#topics .features", "#rows details[open] .evidence"
+    for first in [window.find(f"{place} bdi[tabindex='0']")[0] for place in tables]:
+        window.run("arguments[0].focus()", first)
+        second = window.run("return arguments[0].closest('tbody').rows[1].querySelector('bdi')", first)
+        for key, name in ((Keys.ARROW_DOWN, second), (Keys.ARROW_UP, first)):
+            window.press(key)
+            assert window.driver.switch_to.active_element == name
+            assert window.shown("#tip")[0].startswith(f"{name.text}: k__Words")
+    for table in window.find(".features, .evidence"):
+        assert len(table.find_elements("css selector", "bdi[tabindex='0']")) <= 1

@@ -68,6 +68,7 @@ class NumberCurves(NamedTuple):
     lines: list[tuple[str, list[tuple[float, float, float, float]], list[str]]]  # name; x, y, ends of errors; tips
     x_ticks: list[tuple[float, str]]
     y_ticks: list[tuple[float, str]]
+    table: list[tuple[int, str, float, float]]  # number, name of its line, how far behind, standard error
     size: tuple[int, int, int, int, int] = (WIDTH, HEIGHT, 64, RIGHT, BOTTOM)
 
     @property
@@ -92,7 +93,7 @@ def compare_numbers(noun: str, lines: Mapping[str, tuple[ArrayLike, ArrayLike, A
     def at_y(behind: Any) -> Any:
         return TOP + (HEIGHT - TOP - BOTTOM) * np.log1p(np.maximum(behind, 0)) / max(np.log1p(deepest), 1e-9)
 
-    drawn = []
+    drawn, table = [], []
     for name, (own, behind, error) in arrays.items():
         order = np.argsort(own)
         points = np.column_stack([at_x(own), at_y(behind), at_y(behind - error), at_y(behind + error)])[order]
@@ -102,6 +103,7 @@ def compare_numbers(noun: str, lines: Mapping[str, tuple[ArrayLike, ArrayLike, A
             for i in order
         ]
         drawn.append((name, [tuple(point) for point in points.tolist()], tips))
+        table += [(int(own[i]), name, float(behind[i]), float(error[i])) for i in order]
     few = _apart([(float(at_x(n)), str(int(n))) for n in numbers], 22)
     ticks = [(float(at_y(tick)), f"\N{MINUS SIGN}{tick:,}" if tick else "best") for tick in TICKS if tick <= deepest]
     return NumberCurves(
@@ -109,6 +111,7 @@ def compare_numbers(noun: str, lines: Mapping[str, tuple[ArrayLike, ArrayLike, A
         drawn,
         x_ticks=few,
         y_ticks=_apart(ticks, 15),
+        table=table,
     )
 
 
@@ -135,6 +138,7 @@ class Splits(NamedTuple):
     edges: list[tuple[float, float, float, float, float]]  # from, to, width
     levels: list[tuple[float, int]]  # y, number of clusters
     sentences: list[str]
+    table: list[tuple[int, int, int, int, int]]  # number of clusters and a cluster; the same one level below; rows
 
 
 def draw_splits(tables: list[list[list[float]]], n_clusters: int) -> Splits | None:
@@ -144,7 +148,7 @@ def draw_splits(tables: list[list[list[float]]], n_clusters: int) -> Splits | No
         return None
     sizes = [shared[0].sum(axis=1), *(table.sum(axis=0) for table in shared)]
     widest = max(map(len, sizes))
-    nodes, edges, levels, sentences = [], [], [], []
+    nodes, edges, levels, sentences, table = [], [], [], [], []
     above: Array = np.empty(0)
     for level, own in enumerate(sizes):
         order = np.arange(len(own))
@@ -162,10 +166,17 @@ def draw_splits(tables: list[list[list[float]]], n_clusters: int) -> Splits | No
                 edges.append(
                     (float(above[first]), y - LEVEL_HEIGHT, float(x[second]), y, 7 * float(parts[first, second]))
                 )
+            table += [
+                (len(above), q, len(own), to, int(n))
+                for q, line in enumerate(shared[level - 1].tolist())
+                for to, n in enumerate(line)
+                if n
+            ]
             sentences += [one for one in [_change(shared[level - 1], n_clusters)] if one]
         levels.append((y, len(own)))
         above = x
-    return Splits((90 + LEVEL_WIDTH * widest, 48 + LEVEL_HEIGHT * (len(sizes) - 1)), nodes, edges, levels, sentences)
+    size = (90 + LEVEL_WIDTH * widest, 48 + LEVEL_HEIGHT * (len(sizes) - 1))
+    return Splits(size, nodes, edges, levels, sentences, table)
 
 
 def _change(shared: Array, n_clusters: int) -> str:
@@ -222,7 +233,8 @@ class Dots(NamedTuple):
     """The dot plot of the features that distinguish the clusters."""
 
     features: list[str]
-    lines: list[tuple[int, list[tuple[float, int]]]]  # cluster; share of its rows from 0 to 1, shade from 0 to 9
+    # Cluster; share of its rows that have each feature; frequency of each feature, relative to the largest.
+    lines: list[tuple[int, list[tuple[float, float]]]]
 
 
 def marker_dots(context: Context, order: list[int]) -> Dots | None:
@@ -236,14 +248,11 @@ def marker_dots(context: Context, order: list[int]) -> Dots | None:
     chosen = list(dict.fromkeys(v for q in order for v in measured[q].leading(n_each)))[:MAX_MARKERS]
     sizes = np.maximum(model.cluster_sizes, 1)
     shares = np.array([own.share[chosen] for own in measured])  # (Q, F)
-    shades = shares / np.maximum(shares.max(axis=0), 1e-300)
+    relative = shares / np.maximum(shares.max(axis=0), 1e-300)
     present = rows[:, chosen] / sizes[:, None]
     return Dots(
         [clean(context.feature_name(v), 24) for v in chosen],
-        [
-            (q, [(float(p), min(9, int(10 * shade))) for p, shade in zip(present[q], shades[q], strict=True)])
-            for q in order
-        ],
+        [(q, list(zip(present[q].tolist(), relative[q].tolist(), strict=True))) for q in order],
     )
 
 

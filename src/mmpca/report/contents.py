@@ -22,6 +22,7 @@ from mmpca.model.results import Words, cluster_features, relevance, topic_featur
 from mmpca.plots.selection import shortfall
 from mmpca.plots.style import LABEL_COLORS, PAGE_COLORS
 from mmpca.report.charts import (
+    Dots,
     NumberCurves,
     Splits,
     Strip,
@@ -106,6 +107,8 @@ def report_contents(
     history = getattr(model, "search_", None)
     choice = describe_choice(history if search is None else search, model, context.words)
     labels, tree = label_table(context), merge_tree(model)
+    bounds = np.asarray(model.bound_history_ if history is None else history["bounds"], dtype=float)
+    dots = marker_dots(context, tree.order)
     n_labels = 0 if context.labels is None else len(set(context.labels))
     colors = {"cluster": palette(len(model.weights_)), "label": palette(n_labels, LABEL_COLORS)}
     clusters, topics = cluster_cards(context, margins, quality), topic_cards(context, quality)
@@ -133,12 +136,12 @@ def report_contents(
         "has_margins": margins is not None,
         "n_rows": context.n_rows,
         "labels": labels,
-        "curve": bound_curve(model.bound_history_ if history is None else history["bounds"]),
+        "curve": bound_curve(bounds),
         "choice": choice,
         **provenance(model),
         "own_topics": has_own_topics(clusters),
         "tree": tree,
-        "dots": marker_dots(context, tree.order),
+        "dots": dots,
         "also": also_table(margins, clusters),
         "relevance": WEIGHT,
         "colors": colors["cluster"],
@@ -156,8 +159,62 @@ def report_contents(
             "features": [clean(context.feature_name(v), FEATURE_NAME_LENGTH) for v in named],
             "about": feature_descriptions(context, [*named, *on_cards]),
             "words": words,
+            "tables": script_tables(context, margins, clusters, dots, choice, bounds),
         },
     }
+
+
+def script_tables(
+    context: Context,
+    margins: Margins | None,
+    clusters: list[ClusterCard],
+    dots: Dots | None,
+    choice: GridSummary | None,
+    bounds: Array,
+) -> dict[str, list[list[Any]]]:
+    """Return the values behind the figures, for the script of the page to save; the first line is the head."""
+    n_labels = max(len(cluster.labels) for cluster in clusters)
+    levels = np.linspace(0, 1, 11)
+    head = ["cluster", context.words.rows, "mean_probability", *VERDICTS, "stability", "stability_verdict"]
+    head += [f"certainty_quantile_{level:.1f}" for level in levels] if margins is not None else []
+    head += [f"{name}_{n + 1}" for n in range(n_labels) for name in ("label", "share_of_label")]
+    lines: list[list[Any]] = []
+    for cluster in clusters:
+        verdicts, members = cluster.verdicts or {}, context.clusters == cluster.number
+        line: list[Any] = [
+            cluster.number,
+            cluster.n_rows,
+            cluster.certainty,
+            *(verdicts.get(name) for name in VERDICTS),
+        ]
+        line += [cluster.stability, cluster.stability_verdict]
+        if margins is not None:
+            line += np.quantile(margins.certainty[members], levels).tolist() if members.any() else [None] * len(levels)
+        for n in range(n_labels):
+            line += cluster.labels[n][:2] if n < len(cluster.labels) else (None, None)
+        lines.append(line)
+    tables: dict[str, list[list[Any]]] = {
+        "clusters": [head, *lines],
+        "bound": [["epoch", "bound"], *map(list, enumerate(bounds.tolist()))],
+    }
+    if dots is not None:
+        of_feature = [f"share_of_{context.words.rows}", "relative_frequency"]
+        tables["dots"] = [["cluster", context.words.feature, *of_feature]] + [
+            [q, name, *values] for q, cells in dots.lines for name, values in zip(dots.features, cells, strict=True)
+        ]
+    if choice is not None:
+        for chart in choice.charts:
+            head = [f"{chart.noun}s", "line", "below_the_best", "standard_error"]
+            tables[f"numbers-{chart.noun}"] = [head, *map(list, chart.table)]
+        if choice.splits is not None:
+            head = ["clusters", "cluster", "next_clusters", "next_cluster", context.words.rows]
+            tables["splits"] = [head, *map(list, choice.splits.table)]
+    return {name: [[_short(value) for value in line] for line in table] for name, table in tables.items()}
+
+
+def _short(value: Any) -> Any:
+    """Return a value of a table, a number with six significant digits; nothing for None."""
+    return "" if value is None else float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def _named_features(rows: dict[str, Any], words: dict[str, Any], n_features: int) -> list[int]:
@@ -167,7 +224,7 @@ def _named_features(rows: dict[str, Any], words: dict[str, Any], n_features: int
     place[named] = np.arange(len(named))
     words["own"] = [place[own].tolist() for own in words["own"]]
     if "features" in rows:
-        rows["features"] = packed(place[rows["features"]], "u4" if len(named) > 65535 else "u2")
+        rows["features"] = packed(place[rows["features"]])
     return named
 
 

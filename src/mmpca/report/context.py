@@ -7,6 +7,7 @@ import copy
 import re
 import warnings
 from collections.abc import Iterable, Sequence
+from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -324,9 +325,36 @@ def representative_rows(context: Context, margins: Margins) -> list[Row]:
 # --- rows for the script of the page ----------------------------------------------------------------------------
 
 
-def packed(values: Any, dtype: str) -> str:
-    """Return numbers as the base64 text of little-endian bytes, a third of the size of JSON."""
-    return base64.b64encode(np.ascontiguousarray(values, dtype=np.dtype(dtype).newbyteorder("<")).tobytes()).decode()
+def packed(values: Any, dtype: str | None = None) -> str:
+    """Return a NumPy type code and the numbers as base64 text of little-endian bytes, a third of the size of JSON.
+
+    Without a type, the numbers are whole, and the smallest type that holds them is used.
+
+    Examples
+    --------
+    >>> packed([0, 1, 255]), packed([0, -1])
+    ('u1AAH/', 'i1AP8=')
+    """
+    array = np.asarray(values)
+    if dtype is None:
+        low, high = int(array.min(initial=0)), int(array.max(initial=0))
+        dtype = np.min_scalar_type(min(low, -high) if low < 0 else high).str[1:]
+    return dtype + base64.b64encode(array.astype(np.dtype(dtype).newbyteorder("<")).tobytes()).decode()
+
+
+def front_coded(names: Sequence[str]) -> list[str]:
+    """Replace what each name shares with the previous one by its length, a digit in base 36.
+
+    Examples
+    --------
+    >>> front_coded(["letter 1", "letter 2", "note"])
+    ['0letter 1', '72', '0note']
+    """
+    coded = []
+    for before, name in pairwise(("", *names)):
+        n_shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(before[:35], name, strict=False))))
+        coded.append(f"{np.base_repr(n_shared, 36)}{name[n_shared:]}")
+    return coded
 
 
 def evenly_spaced(n_rows: int) -> NDArray[np.intp]:
@@ -355,27 +383,27 @@ def script_rows(
     chosen = evenly_spaced(context.n_rows)
     if positions is None:
         chosen = np.union1d(chosen, np.array(sorted(on_page), dtype=np.intp))
-    columns: dict[str, Any] = {"n": len(chosen), "cluster": packed(context.clusters[chosen], "u2")}
+    columns: dict[str, Any] = {"n": len(chosen), "cluster": packed(context.clusters[chosen])}
     if len(chosen) < context.n_rows:
-        columns["number"] = packed(chosen, "u4")
+        columns["number"] = packed(chosen)
     if context.row_names is not None:
         names = [clean(context.row_name(i), SEARCH_NAME_LENGTH) for i in chosen.tolist()]
-        n_bytes = sum(len(name.encode()) for name in names)
+        n_bytes = sum(len(name.encode()) for name in front_coded(names))
         if n_bytes > MAX_NAME_BYTES:
             names = [clean(name, SEARCH_NAME_LENGTH * MAX_NAME_BYTES // n_bytes) for name in names]
-        columns["name"] = names
+        columns["name"] = front_coded(names)
     if context.labels is not None:
         known, codes = np.unique(np.array(context.labels, dtype=object), return_inverse=True)
-        columns["label"], columns["labels"] = packed(codes[chosen], "u2"), [clean(label) for label in known]
+        columns["label"], columns["labels"] = packed(codes[chosen]), [clean(label) for label in known]
     if margins is not None:
         assert context.X is not None
-        columns["probability"] = packed(np.floor(10_000 * margins.probability[chosen]), "u2")
-        columns["verdict"] = packed([VERDICTS.index(margins.verdict[i]) for i in chosen.tolist()], "u1")
-        columns["runner"] = packed(margins.runner_up[chosen] % 65536, "u2")
+        columns["probability"] = packed(np.floor(10_000 * margins.probability[chosen]))
+        columns["verdict"] = packed([VERDICTS.index(margins.verdict[i]) for i in chosen.tolist()])
+        columns["runner"] = packed(margins.runner_up[chosen] + 1)  # 0 if there is no other cluster
         if not np.isnan(margins.stability).all():
-            columns["stability"] = packed(np.nan_to_num(np.floor(100 * margins.stability[chosen]), nan=UNKNOWN), "u1")
+            columns["stability"] = packed(np.nan_to_num(np.floor(100 * margins.stability[chosen]), nan=UNKNOWN))
         positions = map_positions(context, chosen) if positions is None else positions
-        columns["x"], columns["y"] = (packed(np.rint(10_000 * at), "u2") for at in positions.T)
+        columns["x"], columns["y"] = (packed(np.rint(10_000 * at)) for at in positions.T)
         if text_size is not None:
             columns |= _packed_evidence(margins, chosen)
     if context.texts is not None and text_size is not None:
@@ -391,12 +419,12 @@ def _packed_evidence(margins: Margins, chosen: NDArray[np.intp]) -> dict[str, An
     kept = np.repeat(is_chosen, listed.n_listed)
     margin = np.nan_to_num(margins.margin[chosen], posinf=0)
     return {
-        "margin": packed(np.clip(np.rint(10 * margin), -32768, 32767), "i2"),
-        "moves": packed(listed.to_move[chosen] % 256, "u1"),
-        "listed": packed(listed.n_listed[chosen], "u1"),
+        "margin": packed(np.clip(np.rint(10 * margin), -32768, 32767)),
+        "moves": packed(listed.to_move[chosen]),
+        "listed": packed(listed.n_listed[chosen]),
         "features": listed.features[kept],  # replaced by positions among the names in the page
-        "counts": packed(np.minimum(listed.counts[kept], 65535), "u2"),
-        "nats": packed(np.clip(np.rint(100 * listed.nats[kept]), -32768, 32767), "i2"),
+        "counts": packed(np.minimum(listed.counts[kept], 65535)),
+        "nats": packed(np.clip(np.rint(100 * listed.nats[kept]), -32768, 32767)),
     }
 
 

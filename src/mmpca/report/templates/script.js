@@ -13,9 +13,11 @@
     return element;
   }
 
-  // Numbers are packed as little-endian bytes in base64.
-  function unpack(text, Kind) {
-    const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+  // Numbers are packed as little-endian bytes in base64, after a code of their type.
+  const KINDS = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, i1: Int8Array, i2: Int16Array, i4: Int32Array, f4: Float32Array };
+
+  function unpack(text) {
+    const Kind = KINDS[text.slice(0, 2)], bytes = Uint8Array.from(atob(text.slice(2)), (sign) => sign.charCodeAt(0));
     const numbers = new Kind(bytes.length / Kind.BYTES_PER_ELEMENT), view = new DataView(bytes.buffer);
     const read = `get${Kind.name.replace("Array", "")}`;
     for (let i = 0; i < numbers.length; i++) numbers[i] = view[read](i * Kind.BYTES_PER_ELEMENT, true);
@@ -119,11 +121,25 @@
   // --- tooltips, by mouse, keyboard or touch ---
   const tip = document.getElementById("tip");
   const about = new Map(Object.entries(data.about)); // descriptions of features, such as their taxonomy, by name
+  const featureIn = (part) => part.textContent.replace(/[\u2066-\u2069]/g, ""); // marks of the direction of writing
+
+  // Tab reaches the first feature of a table that has a description, and arrow keys reach the others.
+  function makeReachable(body) {
+    [...body.querySelectorAll("th bdi")].filter((part) => about.has(featureIn(part))).forEach((part, n) => {
+      part.tabIndex = n === 0 ? 0 : -1;
+      part.setAttribute("aria-description", about.get(featureIn(part)));
+    });
+  }
 
   function meaning(target) {
     const feature = target.closest?.(".features tbody bdi, .evidence tbody bdi, .dots text");
-    const name = feature?.textContent.replace(/[\u2066-\u2069]/g, ""); // marks of the direction of writing
+    const name = feature && featureIn(feature);
     if (about.has(name)) return [feature, `${name}: ${about.get(name)}`];
+    const dot = target.closest?.("#dots circle");
+    if (dot) {
+      const [q, name, present] = data.tables.dots[1 + [...byId("dots").querySelectorAll("circle")].indexOf(dot)];
+      return [dot, `${name} in cluster ${q}: in ${share(present)} of the ${ROWS}`];
+    }
     const part = target.closest?.("[data-tip], #heat tbody td, #confusion tbody td, #also tbody td");
     if (!part) return null;
     if (part.dataset.tip) return [part, part.dataset.tip];
@@ -156,6 +172,14 @@
   }
   if (tip) {
     for (const kind of ["mouseover", "focusin"]) document.addEventListener(kind, showTip);
+    for (const body of all(".features tbody")) makeReachable(body);
+    document.addEventListener("keydown", (event) => {
+      const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+      if (!step || !event.target.matches("bdi[tabindex]")) return;
+      event.preventDefault();
+      const names = [...event.target.closest("tbody").querySelectorAll("bdi[tabindex]")];
+      names[names.indexOf(event.target) + step]?.focus();
+    });
     document.addEventListener("focusout", () => { tip.hidden = true; });
     // Moving the focus may scroll the page: the tip of the focused part follows it.
     document.addEventListener("scroll", () => {
@@ -200,20 +224,16 @@
 
   // --- rows: those in the page, or those of the server ---
   const rows = data.rows;
-  for (const [name, Kind] of Object.entries({
-    number: Uint32Array, cluster: Uint16Array, label: Uint16Array, probability: Uint16Array, verdict: Uint8Array, runner: Uint16Array,
-    stability: Uint8Array, x: Uint16Array, y: Uint16Array, margin: Int16Array, moves: Uint8Array, listed: Uint8Array,
-    features: data.features.length > 65535 ? Uint32Array : Uint16Array, counts: Uint16Array, nats: Int16Array,
-  })) {
-    if (rows[name] !== undefined) rows[name] = unpack(rows[name], Kind);
-  }
+  for (const [name, column] of Object.entries(rows)) if (typeof column === "string") rows[name] = unpack(column);
+  let before = "";
+  rows.name = rows.name?.map((name) => (before = [...before].slice(0, parseInt(name[0], 36)).join("") + name.slice(1)));
   const every = Array.from({ length: rows.n }, (_, i) => i);
   const numberOf = (i) => (rows.number ? rows.number[i] : i);
   const placeOf = new Map(every.map((i) => [numberOf(i), i]));
   const firstEntry = new Uint32Array(rows.n + 1);
   if (rows.listed) for (const i of every) firstEntry[i + 1] = firstEntry[i] + rows.listed[i];
   const VERDICTS = ["clear", "likely", "borderline"];
-  const NO_CLUSTER = 65535, UNKNOWN = 255;
+  const UNKNOWN = 255;
   const nameOf = (i) => (rows.name ? rows.name[i] : `${ROW} ${numberOf(i)}`);
   const share = (p) => (p >= 1 ? "100%" : p <= 0 ? "0%" : p >= 0.9995 ? "> 99.9%" : p > 0 && p < 0.0005 ? "< 0.1%" : p >= 0.0995 && p < 0.985 ? `${(100 * p).toFixed(0)}%` : `${(100 * p).toFixed(1)}%`);
 
@@ -226,7 +246,7 @@
       label: rows.label ? rows.labels[rows.label[i]] : null,
       verdict: rows.verdict ? VERDICTS[rows.verdict[i]] : null,
       probability: rows.probability ? rows.probability[i] / 10000 : null,
-      runner: rows.runner && rows.runner[i] !== NO_CLUSTER ? rows.runner[i] : null,
+      runner: rows.runner?.[i] ? rows.runner[i] - 1 : null,
       stability: rows.stability && rows.stability[i] !== UNKNOWN ? rows.stability[i] / 100 : null,
     };
   }
@@ -238,7 +258,7 @@
     const rest = rows.margin[i] / 10 - evidence.reduce((sum, [, , nats]) => sum + nats, 0);
     return {
       evidence, terms: [[`all other ${FEATURES}, and cluster sizes`, rest]], margin: rows.margin[i] / 10,
-      toMove: rows.moves[i] === 255 ? -1 : rows.moves[i], text: rows.text ? rows.text[i] : null,
+      toMove: rows.moves[i], text: rows.text ? rows.text[i] : null,
     };
   }
 
@@ -344,6 +364,7 @@
     for (const [name, nats, kind = "rest"] of [...row.terms, ["total", row.margin, "total"]]) {
       body.append(make("tr", { className: kind }, make("th", { scope: "row", textContent: name }), make("td"), make("td", { className: "num", textContent: signed(nats) }), make("td")));
     }
+    makeReachable(body);
     const head = ["col", "col", "col", "col"].map((scope) => make("th", { scope }));
     head[0].textContent = FEATURE[0].toUpperCase() + FEATURE.slice(1);
     Object.assign(head[1], { className: "num", textContent: "Count" });
@@ -549,14 +570,13 @@
     byId("found-status").textContent = found === null ? "" : found.n === 0 ? `No ${ROWS} match.`
       : `${counted(found.n)}${found.n > items.length ? `; the first ${items.length} are shown` : ""}.`;
     byId("more").hidden = found === null || found.n <= items.length;
-    byId("found-csv").hidden = found === null || found.n === 0 || data.served;
+    byId("save-found").hidden = found === null || found.n === 0 || data.served;
   }
 
   box.addEventListener("input", search);
   byId("by-cluster").addEventListener("change", (event) => choose(event.target.value, ""));
   for (const select of Object.values(filters)) select?.addEventListener("change", search);
   byId("more").addEventListener("click", () => { nShown += 2 * MAX_FOUND; showFound(); });
-  byId("found-csv").addEventListener("click", () => download("rows.csv", "text/csv", rowTable(latest.hits)));
   for (const part of all("details.row")) listen(part);
 
   for (const button of all("#confusion button.cell")) {
@@ -577,32 +597,182 @@
     if (rows.verdict) columns.push(["probability", (i) => rows.probability[i] / 10000], ["verdict", (i) => VERDICTS[rows.verdict[i]]]);
     if (rows.stability) columns.push(["stability", (i) => facts(i).stability ?? ""]);
     if (rows.x) columns.push(["x", (i) => rows.x[i] / 10000], ["y", (i) => rows.y[i] / 10000]);
-    return csv([columns.map(([head]) => head), ...shown.map((i) => columns.map(([, value]) => value(i)))]);
+    return [columns.map(([head]) => head), ...shown.map((i) => columns.map(([, value]) => value(i)))];
   }
 
-  // --- tables as CSV and figures as SVG ---
-  for (const button of all("button[data-csv]")) {
-    button.addEventListener("click", () => {
-      const words = (cell) => (cell.querySelector("button:not(.sort)") ? [...cell.querySelectorAll("button, bdi")].map((part) => part.textContent).join(" ") : cell.dataset.v ?? cell.textContent.trim());
-      download(button.dataset.file, "text/csv", csv([...byId(button.dataset.csv).rows].map((line) => [...line.cells].map(words))));
-    });
-  }
-  byId("topics-csv")?.addEventListener("click", () => {
-    const lines = all(".card.topic").flatMap((card) => [...card.querySelectorAll("tbody tr")].map((line) => [
+  // --- views as CSV and SVG ---
+  const SVG = "http://www.w3.org/2000/svg";
+
+  // Tables of views that are not tables themselves, or show fewer rows or less precise numbers than there are.
+  const tables = {
+    ...data.tables,
+    map: () => rowTable(every.filter((i) => !map.picked || map.picked.has(i))),
+    found: () => rowTable(latest.hits),
+    words: () => [["cluster", FEATURE, "share", "lift"], ...ranked.map(({ cluster, name, share, lift }) => [cluster, name, ...[share / 1e6, lift].map((value) => Number(value.toPrecision(5)))])],
+    topics: () => [["topic", "topic_name", FEATURE, "share", "lift"], ...all(".card.topic").flatMap((card) => [...card.querySelectorAll("tbody tr")].map((line) => [
       card.dataset.topic, card.querySelector("h3 bdi").textContent, line.cells[0].textContent, line.cells[1].dataset.v, line.cells[2].dataset.v,
-    ]));
-    download("topics.csv", "text/csv", csv([["topic", "topic_name", FEATURE, "share", "lift"], ...lines]));
-  });
-  for (const button of all("button[data-svg]")) {
-    button.addEventListener("click", () => {
-      const drawing = byId(button.dataset.svg), copy = drawing.cloneNode(true);
-      const originals = [drawing, ...drawing.querySelectorAll("*")], copies = [copy, ...copy.querySelectorAll("*")];
-      originals.forEach((part, n) => {
-        const style = getComputedStyle(part);
-        for (const name of ["fill", "stroke", "stroke-width", "font-size", "font-family"]) copies[n].style.setProperty(name, style.getPropertyValue(name));
+    ]))],
+  };
+
+  function tableOf(name) {
+    const words = (cell) => (cell.querySelector("button:not(.sort)") ? [...cell.querySelectorAll("button, bdi")] : [cell])
+      .map((part) => (part === cell && cell.dataset.v) || [...part.childNodes].map((node) => node.textContent.trim()).join(" ")).join(" ").trim();
+    const given = tables[name];
+    const [head, ...lines] = typeof given === "function" ? given() : given ?? [...byId(name).rows].map((line) => [...line.cells].map(words));
+    if (head[0] !== "cluster" || head[1] === "cluster_name") return [head, ...lines];
+    return [["cluster", "cluster_name", ...head.slice(1)], ...lines.map(([q, ...rest]) => [q, data.names[q], ...rest])];
+  }
+
+  function shape(tag, attributes, text = "") {
+    const part = document.createElementNS(SVG, tag);
+    for (const [name, value] of Object.entries(attributes)) part.setAttribute(name, typeof value === "number" ? Math.round(100 * value) / 100 : value);
+    part.append(text);
+    return part;
+  }
+
+  // A pen with the methods of a canvas that the map needs, which draws into an element of SVG.
+  function svgPen(group) {
+    const ruler = document.createElement("canvas").getContext("2d");
+    const write = (pen, text, x, y, colors) => group.append(shape("text", { x, y: y + 4.5, "text-anchor": "middle", style: `font: ${pen.font}`, ...colors }, text));
+    return {
+      beginPath() {},
+      arc(cx, cy, r) { group.append(shape("circle", { cx, cy, r })); },
+      fillRect(x, y, width, height) { group.append(shape("rect", { x, y, width, height })); this.fill(); },
+      fill() { Object.entries({ fill: this.fillStyle, opacity: this.globalAlpha }).forEach((one) => group.lastChild.setAttribute(...one)); },
+      identify(i) { group.lastChild.append(shape("title", {}, nameOf(i))); },
+      measureText(text) { return Object.assign(ruler, { font: this.font }).measureText(text); },
+      strokeText(text, x, y) { write(this, text, x, y, { fill: "none", stroke: this.strokeStyle, "stroke-width": this.lineWidth, "stroke-linejoin": this.lineJoin }); },
+      fillText(text, x, y) { write(this, text, x, y, { fill: this.fillStyle }); },
+    };
+  }
+
+  // A figure of the page with the styles that it has here.
+  function styled(figure) {
+    const copy = figure.cloneNode(true), copies = [copy, ...copy.querySelectorAll("*")];
+    [figure, ...figure.querySelectorAll("*")].forEach((part, n) => {
+      const style = getComputedStyle(part);
+      for (const name of [...part.getAttributeNames()].filter((name) => /^(class|id|style|role|tabindex|(data|aria)-.*)$/.test(name))) copies[n].removeAttribute(name);
+      for (const name of ["fill", "stroke", "stroke-width", "vector-effect", "font-size", "font-family", "font-weight"]) {
+        const value = style.getPropertyValue(name);
+        if (value !== (part === figure ? "" : getComputedStyle(part.parentElement).getPropertyValue(name)) || name === "vector-effect") copies[n].style.setProperty(name, value);
+      }
+    });
+    for (const part of copy.querySelectorAll("use")) {
+      const target = document.querySelector(part.getAttribute("href")).cloneNode(true);
+      target.removeAttribute("id");
+      target.style.cssText = part.style.cssText;
+      part.replaceWith(target);
+    }
+    return copy;
+  }
+
+  // Draw a part of the page as it looks: the boxes, bars, figures and lines of text in it, at their places.
+  function picture(root) {
+    const scroller = root.closest(".scroll"), scrolled = scroller?.scrollLeft;
+    if (scroller) scroller.scrollLeft = 0;
+    const origin = root.getBoundingClientRect(), ruler = document.createElement("canvas").getContext("2d"), PAD = 8;
+    const svg = shape("svg", {}), drawn = { right: 0, bottom: 0 };
+    const add = (part, { right, bottom }) => {
+      svg.append(part);
+      drawn.right = Math.max(drawn.right, right - origin.left);
+      drawn.bottom = Math.max(drawn.bottom, bottom - origin.top);
+    };
+    const box = (x, y, width, height, more) => {
+      if (width > 0 && height > 0) add(shape("rect", { x, y, width, height, ...more }), { right: x + width + origin.left, bottom: y + height + origin.top });
+    };
+    const isSeen = (color) => !/^rgba\(.* 0\)$|\/ 0\)$/.test(color);
+    // A length such as "50%", "4px" or "calc(100% - 4px)".
+    const length = (text, whole) => [...text.matchAll(/(-? ?[\d.]+)(%|px)/g)].reduce((sum, [, n, unit]) => sum + n.replace(" ", "") * (unit === "%" ? whole / 100 : 1), 0);
+    const lengths = (text, wholes) => text.match(/calc\([^)]*\)|\S+/g).map((one, axis) => length(one, wholes[axis]));
+
+    function drawBox(area, style) {
+      const [left, right] = [area.left, area.right].map((x) => Math.round(x - origin.left)), width = right - left;
+      const [top, bottom] = [area.top, area.bottom].map((y) => Math.round(y - origin.top)), height = bottom - top;
+      const rx = length(style.borderTopLeftRadius, Math.min(width, height));
+      if (isSeen(style.backgroundColor)) box(left, top, width, height, { rx, fill: style.backgroundColor });
+      const sizes = style.backgroundSize.split(", "), places = style.backgroundPosition.split(", ");
+      [...style.backgroundImage.matchAll(/gradient\(([a-z]+\([^)]*\))/g)].forEach(([, fill], n) => {
+        const [w, h] = lengths(sizes[n], [width, height]), [x, y] = lengths(places[n], [width - w, height - h]);
+        box(left + x, top + y, w, h, { fill });
       });
-      copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-      download(button.dataset.file, "image/svg+xml", new XMLSerializer().serializeToString(copy));
+      const [above, beside, below, before] = ["Top", "Right", "Bottom", "Left"].map((side) => (isSeen(style[`border${side}Color`]) ? parseFloat(style[`border${side}Width`]) : 0));
+      if (above && beside && below && before) box(left + above / 2, top + above / 2, width - above, height - above, { rx, fill: "none", stroke: style.borderTopColor, "stroke-width": above });
+      else {
+        box(left, top, width, above, { fill: style.borderTopColor });
+        box(left, bottom - below, width, below, { fill: style.borderBottomColor });
+        box(left, top, before, height, { fill: style.borderLeftColor });
+        box(right - beside, top, beside, height, { fill: style.borderRightColor });
+      }
+    }
+
+    function write(node, style, clip) {
+      const isUpright = style.writingMode !== "horizontal-tb", range = document.createRange(), lines = [];
+      let at = 0;
+      for (const sign of node.data) {
+        range.setStart(node, at);
+        range.setEnd(node, at += sign.length);
+        const { left, top, right, bottom } = range.getBoundingClientRect();
+        if (/\s/.test(sign) && (right === left || bottom === top)) continue; // white space that is not shown
+        let line = lines.at(-1);
+        if (!line || Math.abs(isUpright ? left - line.left : top - line.top) > 2) lines.push(line = { text: "", left, top, right, bottom });
+        if (clip && (left < clip.left - 1 || right > clip.right + 1 || top < clip.top - 1 || bottom > clip.bottom + 1)) {
+          line.isCut = true;
+          continue;
+        }
+        line.text += sign;
+        Object.assign(line, { left: Math.min(line.left, left), top: Math.min(line.top, top), right: Math.max(line.right, right), bottom: Math.max(line.bottom, bottom) });
+      }
+      ruler.font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
+      const { fontBoundingBoxAscent: up, fontBoundingBoxDescent: down } = ruler.measureText("x"), base = up / (up + down);
+      for (const { text, left, top, right, bottom, isCut } of lines) {
+        if (text.trim() === "") continue;
+        const place = isUpright ? { transform: `translate(${(left + base * (right - left) - origin.left).toFixed(1)} ${(bottom - origin.top).toFixed(1)}) rotate(-90)` }
+          : { x: left - origin.left, y: top + base * (bottom - top) - origin.top };
+        // Other fonts would be wider or narrower.
+        const fit = isCut ? {} : { textLength: isUpright ? bottom - top : right - left, lengthAdjust: "spacingAndGlyphs" };
+        const look = { fill: style.color, "font-family": style.fontFamily, "font-size": style.fontSize, "font-weight": style.fontWeight, "xml:space": "preserve" };
+        add(shape("text", { ...place, ...fit, ...look }, isCut ? `${text.trim()}…` : text), { right, bottom });
+      }
+    }
+
+    function draw(part, clip) {
+      const style = getComputedStyle(part), area = part.getBoundingClientRect();
+      if (!part.checkVisibility() || part.matches(".unseen, .rename, .toolbar, .picked")) return;
+      const place = { x: area.left - origin.left, y: area.top - origin.top, width: area.width, height: area.height };
+      if (part.tagName === "svg") {
+        add(styled(part), area);
+        Object.entries(place).forEach((one) => svg.lastChild.setAttribute(...one));
+        return;
+      }
+      for (const one of style.display === "inline" ? part.getClientRects() : [area]) drawBox(one, style);
+      if (part === canvas) {
+        add(shape("svg", place), area);
+        drawPoints(svgPen(svg.lastChild));
+        return;
+      }
+      if (style.overflowX !== "visible") clip = area;
+      for (const child of part.childNodes) {
+        if (child.nodeType === Node.TEXT_NODE) write(child, style, clip);
+        else if (child.nodeType === Node.ELEMENT_NODE) draw(child, clip);
+      }
+      if (style.outlineStyle !== "none" && part !== document.activeElement) {
+        box(place.x + 1, place.y + 1, area.width - 2, area.height - 2, { fill: "none", stroke: style.outlineColor, "stroke-width": 2 });
+      }
+    }
+
+    draw(root);
+    if (scroller) scroller.scrollLeft = scrolled;
+    const [width, height] = [drawn.right + 2 * PAD, drawn.bottom + 2 * PAD].map(Math.ceil);
+    Object.entries({ width, height, viewBox: `${-PAD} ${-PAD} ${width} ${height}` }).forEach((one) => svg.setAttribute(...one));
+    svg.prepend(shape("rect", { x: -PAD, y: -PAD, width, height, fill: css("--panel") }));
+    return new XMLSerializer().serializeToString(svg);
+  }
+
+  for (const button of all("[data-save]")) {
+    button.addEventListener("click", () => {
+      const { shown, table, file } = button.parentElement.dataset;
+      if (button.dataset.save === "csv") download(`${file}.csv`, "text/csv", csv(tableOf(table)));
+      else download(`${file}.svg`, "image/svg+xml", picture(byId(shown)));
     });
   }
 
@@ -665,6 +835,10 @@
     [layer.width, layer.height] = [canvas.width, canvas.height];
     const pen = layer.getContext("2d");
     pen.scale(ratio, ratio);
+    drawPoints(pen);
+  }
+
+  function drawPoints(pen) {
     const size = rows.n > 4000 ? 3 : rows.n > 800 ? 4.5 : 7;
     const colors = palette();
     for (const i of sureLast) {
@@ -673,13 +847,13 @@
       pen.globalAlpha = (map.picked?.size > 1 && !map.picked.has(i)) || isOut ? 0.08 : isUnsure ? 0.4 : 0.85;
       pen.fillStyle = colors[colorCode(i)];
       const [x, y] = place(i);
-      if (rows.n > 4000) { // squares are faster, and look the same at this size
-        pen.fillRect(x - size / 2, y - size / 2, size, size);
-        continue;
+      if (rows.n > 4000) pen.fillRect(x - size / 2, y - size / 2, size, size); // faster, and looks the same at this size
+      else {
+        pen.beginPath();
+        pen.arc(x, y, size / 2, 0, 2 * Math.PI);
+        pen.fill();
       }
-      pen.beginPath();
-      pen.arc(x, y, size / 2, 0, 2 * Math.PI);
-      pen.fill();
+      pen.identify?.(i);
     }
     pen.globalAlpha = 1;
     drawNames(pen);
@@ -840,19 +1014,6 @@
         draw();
       });
     }
-    document.getElementById("map-csv").addEventListener("click", () => {
-      download("rows.csv", "text/csv", rowTable(every.filter((i) => !map.picked || map.picked.has(i))));
-    });
-    document.getElementById("map-svg").addEventListener("click", () => {
-      const escape = (text) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
-      const colors = palette();
-      const points = every.map((i) => {
-        const [x, y] = place(i);
-        return `<circle cx="${x.toFixed(1)}" cy="${y.toFixed(1)}" r="2" fill="${colors[colorCode(i)]}"><title>${escape(nameOf(i))}</title></circle>`;
-      });
-      const size = `width="${canvas.clientWidth}" height="${canvas.clientHeight}"`;
-      download("map.svg", "image/svg+xml", `<svg xmlns="http://www.w3.org/2000/svg" ${size}>${points.join("")}</svg>`);
-    });
     dark.addEventListener("change", () => { showLegend(); draw(); });
     new ResizeObserver(() => draw()).observe(canvas);
   }
@@ -863,7 +1024,7 @@
   const percent = (share) => (share >= 10 ? `${share.toFixed(0)}%` : share >= 0.05 ? `${share.toFixed(1)}%` : "< 0.1%");
 
   const words = data.words.own.map((own, q) => ({
-    own, overall: unpack(data.words.overall[q], Float32Array), share: data.words.share[q].map((text) => unpack(text, Float32Array)),
+    own, overall: unpack(data.words.overall[q]), share: data.words.share[q].map(unpack),
   }));
   let ranked = [];
 
@@ -900,15 +1061,12 @@
         line.append(head, bar, lift);
         return line;
       }));
+      makeReachable(table.tBodies[0]);
     }
   }
 
   if (slider) {
     rank();
-    byId("words-csv").addEventListener("click", () => {
-      const lines = ranked.map(({ cluster, name, share, lift }) => [cluster, data.names[cluster], name, share / 1e6, lift]);
-      download("words.csv", "text/csv", csv([["cluster", "cluster_name", FEATURE, "share", "lift"], ...lines]));
-    });
     for (const part of [slider, compared]) {
       part?.addEventListener("input", () => {
         remember({ relevance: slider.value, compared: compared?.value ?? "" });
