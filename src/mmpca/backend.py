@@ -45,14 +45,16 @@ class Threads:
     def __init__(self, pool: Executor | None = None, n_threads: int = 1) -> None:
         self._pool, self.n_threads = pool, n_threads
 
-    def map(self, call: Callable[[Any], T], items: Sequence[Any]) -> list[T]:
-        """Return the results for all items, in order."""
+    def map(self, call: Callable[[Any], T], items: Sequence[Any], *, stop: Callable[[], None] | None = None) -> list[T]:
+        """Return the results for all items, in order; after an error or Ctrl-C, `stop` asks the others to end early."""
         if self._pool is None:
             return list(map(call, items))
         futures = [self._pool.submit(call, item) for item in items]
         try:
             return [future.result() for future in futures]
         except BaseException:  # including Ctrl-C: raise it only when no thread is writing any more
+            if stop is not None:
+                stop()
             for future in futures:
                 future.cancel()
             wait(futures)

@@ -9,7 +9,6 @@ means is decided in one place for each choice: `best_source`, and `best_units`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -20,7 +19,6 @@ from mmpca.backend import LocalRows, RowBackend, Threads
 from mmpca.counts import Counts, Units, as_counts
 from mmpca.model.fitting import LEARNED, Fit, Found, find_clusters
 from mmpca.model.starts import LARGE_TABLES, Labels, mixture_labels
-from mmpca.monitor import Monitor
 
 Array = NDArray[np.float64]
 Name = TypeVar("Name")
@@ -246,37 +244,32 @@ def compare(
         halves = feature_halves(next(samples), rng)
         if halves is None or halves[0].rows.n_rows <= next(iter(fits.values())).n_clusters:
             break
-        labels = {name: list[Labels]() for name in scores}
-        tasks = list[tuple[Name, Counts, np.random.Generator]]()
-        for name in scores:
-            if fits[name].topics != "lda":
-                tasks += [(name, half.rows, own) for half, own in zip(halves, rng.spawn(2), strict=True)]
-                continue
-            for half, _ in halves:
-                n_topics = min(fits[name].n_topics, half.n_features)
-                found = find_clusters(fits[name]._replace(n_topics=n_topics), LocalRows(half, threads))
-                fits[name] = fits[name]._replace(row_prior=found.topics.row_prior)  # suits the other halves
-                labels[name].append(found.best.labels)
-        own_labels = partial(_mixture_of_half, fits, monitor)
-        for (name, *_), found_labels in zip(tasks, threads.map(own_labels, tasks), strict=True):
-            labels[name].append(found_labels)
+        tasks = [(fits[name], halves, rng.spawn(2 if fits[name].topics != "lda" else 0)) for name in scores]
+        found = dict(zip(scores, threads.map(_cluster_halves, tasks, stop=monitor.stop), strict=True))
         if monitor.is_stopped:
             break
-        for name, pair in labels.items():
-            scores[name].append(partition_agreement(*pair))
+        for name, (labels, fit) in found.items():
+            scores[name].append(partition_agreement(*labels))
+            fits[name] = fit
         scores = {name: scores[name] for name in contenders(scores)}
         if len(scores) == 1:
             break
     return scores
 
 
-def _mixture_of_half(
-    fits: Mapping[Name, Fit], monitor: Monitor, task: tuple[Name, Counts, np.random.Generator]
-) -> Labels:
-    """Return the labels of a candidate that finds clusters in half of the features without topics."""
-    name, half, rng = task
-    from_tfidf = fits[name].topics == "tfidf"
-    return mixture_labels(half, fits[name].n_clusters, rng, monitor, from_tfidf=from_tfidf, n_chains=1)
+def _cluster_halves(task: tuple[Fit, tuple[Half, Half], list[np.random.Generator]]) -> tuple[list[Labels], Fit]:
+    """Return the labels that a candidate finds in either half, and the candidate with the row prior that suits them."""
+    fit, halves, rngs = task
+    if fit.topics != "lda":
+        start = {"from_tfidf": fit.topics == "tfidf", "n_chains": 1}
+        pairs = zip(halves, rngs, strict=True)
+        return [mixture_labels(half.rows, fit.n_clusters, rng, fit.monitor, **start) for half, rng in pairs], fit
+    labels = list[Labels]()
+    for half, _ in halves:
+        found = find_clusters(fit._replace(n_topics=min(fit.n_topics, half.n_features)), LocalRows(half))
+        fit = fit._replace(row_prior=found.topics.row_prior)
+        labels.append(found.best.labels)
+    return labels, fit
 
 
 def feature_halves(rows: Counts, rng: np.random.Generator) -> tuple[Half, Half] | None:
