@@ -524,6 +524,9 @@ def test_saved_figures_show_the_words_of_their_views_and_tables_all_values(page,
     np.testing.assert_array_equal([int(line[2]) for line in tables["strips"][1:]], study.model.cluster_sizes)
     shares = {int(line[0].split()[1]): [float(share) for share in line[2:]] for line in tables["heat"][1:]}
     np.testing.assert_allclose([shares[q] for q in range(6)], study.model.cluster_topics_, atol=1e-4)
+    np.testing.assert_allclose(
+        [float(bound) for _, bound in tables["bound"][1:]], study.model.bound_history_, rtol=0, atol=1e-3
+    )
     of_rows = {(int(line[0]), line[2]): float(line[3]) for line in tables["dots"][1:]}
     names = study.model.feature_names_in_.tolist()
     have = study.model.cluster_row_counts_ / study.model.cluster_sizes[:, None]
@@ -534,7 +537,7 @@ def test_saved_figures_look_like_their_views(window, full_path, tmp_path):
     window.open(full_path, is_dark=True)
     _, figures = saved_views(window)
     on_page = {}
-    for shown in ("strips", "heat", "dots", "confusion", "canvas"):
+    for shown in ("strips", "heat", "dots", "confusion", "certainty", "canvas"):
         [part] = window.find(f"#{shown}")
         window.run("arguments[0].scrollIntoView({block: 'start', behavior: 'instant'})", part)
         on_page[shown] = colors_of(part.screenshot_as_png)

@@ -213,8 +213,10 @@ def script_tables(
 
 
 def _short(value: Any) -> Any:
-    """Return a value of a table, a number with six significant digits; nothing for None."""
-    return "" if value is None else float(f"{value:.6g}") if isinstance(value, float) else value
+    """Return a value of a table, with six significant digits if it is a fraction; nothing for None."""
+    if not isinstance(value, float):
+        return "" if value is None else value
+    return float(f"{value:.6g}") if abs(value) < 1 else round(value, 3)
 
 
 def _named_features(rows: dict[str, Any], words: dict[str, Any], n_features: int) -> list[int]:

@@ -739,12 +739,12 @@
       const style = getComputedStyle(part), area = part.getBoundingClientRect();
       if (!part.checkVisibility() || part.matches(".unseen, .rename, .toolbar, .picked")) return;
       const place = { x: area.left - origin.left, y: area.top - origin.top, width: area.width, height: area.height };
+      for (const one of style.display === "inline" ? part.getClientRects() : [area]) drawBox(one, style);
       if (part.tagName === "svg") {
         add(styled(part), area);
         Object.entries(place).forEach((one) => svg.lastChild.setAttribute(...one));
         return;
       }
-      for (const one of style.display === "inline" ? part.getClientRects() : [area]) drawBox(one, style);
       if (part === canvas) {
         add(shape("svg", place), area);
         drawPoints(svgPen(svg.lastChild));
