@@ -60,7 +60,11 @@ def test_every_path_of_the_first_steps_runs_in_six_lines_prints_and_ends_with_a_
 
 def test_everything_that_r_calls_exists():
     fitted = mmpca.MMPCA(2, 2, random_state=0).fit([[5, 1], [1, 5], [4, 1], [1, 4]])
-    known = {*dir(mmpca), *dir(fitted), *dir(mmpca.TextClusters), "MMPCA", "TextClusters", "load", "cluster_name"}
+    known = {*dir(mmpca), *dir(fitted), *dir(mmpca.TextClusters), "MMPCA", "TextClusters", "load"} | {
+        "row",
+        "cluster",
+        "cluster_name",
+    }
     for block in claimed("named"):
         assert set(re.findall(r"\$(\w+)", block.text)) <= known
 
