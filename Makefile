@@ -81,7 +81,7 @@ fuzz: $(VENV)/installed-dev  ## Test every reader with damaged, oddly exported a
 soak: $(VENV)/installed-dev  ## Make 10,000 small fits in one process; print the growth of memory, threads and descriptors
 	$(BIN)/python benchmarks/soak.py $(OPTIONS)
 
-r-page: $(VENV)/installed-dev  ## Run the R code of docs/r.md; needs R with the packages reticulate and Matrix
+r-page: $(VENV)/installed-dev  ## Run the R code in docs/r.md; needs R with the packages reticulate and Matrix
 	PATH="$(CURDIR)/$(BIN):$$PATH" RETICULATE_PYTHON="$(CURDIR)/$(BIN)/python" Rscript benchmarks/r/run_page.R
 
 parity: $(VENV)/installed-dev  ## Compare with runs of the authors' R package: make parity REFERENCE=path

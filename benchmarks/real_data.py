@@ -64,7 +64,7 @@ def fit_mmpca(X: sparse.csr_array, n_clusters: int, seed: int, **options: Any) -
 
 
 def fit_batches(X: sparse.csr_array, n_clusters: int, seed: int) -> Labels:
-    """Return the labels that MMPCA predicts after batches of rows in random order."""
+    """Return the labels that MMPCA predicts after fitting batches of rows in random order."""
     order, model = np.random.default_rng(seed).permutation(X.shape[0]), MMPCA(n_clusters, n_clusters, random_state=seed)
     with warnings.catch_warnings():
         for category in (OverdispersionWarning, SuspiciousCountsWarning):

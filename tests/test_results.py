@@ -212,9 +212,9 @@ def computed(name):
 
 
 def machine():
-    """Return what can change the last bits of a sum: the processor, as the compiler knows it, and library versions.
+    """Return what can change the last bits of a sum: the processor as the compiler identifies it, and library versions.
 
-    The name that the system gives it is not enough: virtual machines call several generations by the same name.
+    The model name from the operating system is not enough: virtual machines use one name for several generations.
     """
     return {"processor": llvmlite.binding.get_host_cpu_name()} | {name: version(name) for name in LIBRARIES}
 

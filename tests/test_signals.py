@@ -38,7 +38,7 @@ def test_ctrl_c_reaches_tests_that_run_in_the_background_of_a_script():
     assert "2 passed" in done.stdout
 
 
-# Texts of very different length about overlapping topics, as in a corpus. Fits are interrupted while they choose the
+# Texts of very different lengths about overlapping topics, as in a corpus. Fits are interrupted while they choose the
 # source of their topics (twice), learn topics, and search.
 INTERRUPTED_FITS = """
 import os, signal, threading, time, warnings

@@ -8,7 +8,7 @@ dir.create(folder)
 setwd(folder)
 options(warn = 2)
 
-# The page's data, with names that files of commas can damage.
+# The page's data, with names that are easily damaged in CSV files.
 set.seed(0)
 profiles <- matrix(rexp(3 * 12)^2, 3)
 counts <- t(sapply(rep(1:3, 30), function(cluster) rmultinom(1, 80, profiles[cluster, ])))
@@ -18,7 +18,7 @@ X <- Matrix::Matrix(counts, sparse = TRUE)
 words <- list(c("boat", "sail", "wind"), c("bank", "money", "m\u00e4rkte"), c("goal", "coach", "team"))
 texts <- sapply(rep(words, 10), function(own) paste("the", paste(sample(own, 4, replace = TRUE), collapse = " ")))
 
-# A command that fails must end the run.
+# A failing command ends the run.
 system <- function(command) {
   cat("$", command, "\n")
   if (base::system(paste(command, "> output.txt 2>&1")) != 0) stop(paste(readLines("output.txt"), collapse = "\n"))
@@ -35,7 +35,7 @@ for (block in seq_along(starts)) {
   }
 }
 
-# Every table: names come back as they were, and other columns are numbers.
+# In every table, names are unchanged and all other columns are numeric.
 is_name <- c("row", "cluster_name", "name", "feature", "features", "representative_rows", "kind")
 for (file in list.files(pattern = "[.]csv$", recursive = TRUE)) {
   found <- read.csv(file)

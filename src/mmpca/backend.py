@@ -46,7 +46,7 @@ class Threads:
         self._pool, self.n_threads = pool, n_threads
 
     def map(self, call: Callable[[Any], T], items: Sequence[Any], *, stop: Callable[[], None] | None = None) -> list[T]:
-        """Return the results for all items, in order; after an error or Ctrl-C, `stop` asks the others to end early."""
+        """Return the results for all items, in order; after an error or Ctrl-C, `stop` tells the rest to end early."""
         if self._pool is None:
             return list(map(call, items))
         futures = [self._pool.submit(call, item) for item in items]
@@ -108,12 +108,12 @@ def open_threads(n_threads: int) -> Iterator[Threads]:
 
 @lru_cache(maxsize=1)
 def _loaded_libraries(n_modules: int) -> ThreadpoolController:
-    """Return the libraries with threads of their own; they are found again, which takes long, only after imports."""
+    """Return the loaded libraries that have their own threads; the slow search is repeated only after imports."""
     return ThreadpoolController()
 
 
 def one_library_thread(kind: str | None = None) -> AbstractContextManager[Any]:
-    """Limit the threads of libraries to one inside a ``with`` block: of "blas", of "openmp", or by default of both."""
+    """Limit libraries to one thread inside a ``with`` block: those of kind "blas" or "openmp", or by default both."""
     limit: AbstractContextManager[Any] = _loaded_libraries(len(sys.modules)).limit(limits=1, user_api=kind)
     return limit
 

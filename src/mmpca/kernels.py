@@ -1241,7 +1241,7 @@ def evidence_of_rows(rows, beta_rows, largest, priors, some, own, own_priors, ev
 
     Topic shares of a row are Dirichlet(`priors[q]`), priors: (Q, K). In the cluster `own[b]`, unless that is negative,
     they are Dirichlet(`own_priors[b]`): the cluster without the row. Unknown features, whose `largest` probability (V,)
-    is zero, are passed over, and so are clusters whose evidence already is minus infinity. Equals
+    is zero, are skipped, and so are clusters whose evidence is already minus infinity. Equals
     :func:`mmpca.engine.shares.plain_evidence` for each row and cluster.
     """
     n_clusters, n_topics = priors.shape

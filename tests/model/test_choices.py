@@ -23,7 +23,7 @@ def test_agreement_is_that_of_scikit_learn_whatever_the_numbers_of_the_clusters(
     chance = expected_mutual_information(contingency_matrix(first, second, sparse=True), len(first))
     assert found.information == pytest.approx(mutual_info_score(first, second) - chance, abs=1e-9)
     has_room = chance < mutual_info_score(first, first) - 1e-9 or chance < mutual_info_score(second, second) - 1e-9
-    expected = adjusted_mutual_info_score(first, second) if has_room else 0.0  # where any partitions agree as well
+    expected = adjusted_mutual_info_score(first, second) if has_room else 0.0  # any two partitions agree as well
     assert found.share == pytest.approx(expected, abs=1e-6)
     assert found.ari == pytest.approx(adjusted_rand_score(first, second))
     np.testing.assert_allclose(renumbered, found, atol=1e-9)

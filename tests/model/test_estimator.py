@@ -19,7 +19,7 @@ from mmpca.simulate import paper_design, simulate_mmpca, sparse_topics
 from mmpca.topics.em import SMOOTHING
 
 ALGORITHMS = ("greedy", "exact", "cvem")
-# What the default chooses by repeated fits, which tests of other algorithms need not repeat.
+# The default chooses these by repeated fits, which tests of other algorithms need not repeat.
 CHOSEN = {"topics": "lda", "dispersion": "multinomial"}
 CHOICES = {"greedy": {}, "exact": CHOSEN, "cvem": CHOSEN, "vbem": CHOSEN}
 

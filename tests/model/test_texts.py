@@ -37,7 +37,7 @@ def clusters(frame):
 
 @pytest.fixture(scope="module")
 def quick(clusters, frame):
-    """Return the same with topics from a single source and probabilities of the published model."""
+    """Return the same model with topics from a single source and the probabilities of the published model."""
     return clone(clusters).set_params(options={"topics": "lda", "temperature": 1}).fit(frame, column="body", ids="id")
 
 

@@ -123,7 +123,7 @@ def read_page():
 
 @pytest.fixture(scope="session")
 def whole_names():
-    """Return names that each leave out what they share with the previous one, whole."""
+    """Return a function that decodes front-coded names."""
 
     def decode(coded):
         names = [""]

@@ -77,7 +77,7 @@ def run_demo(out: Console, *, noise: float, balance: float, seed: int, jobs: int
     out.print(topic_table(model, data.feature_names.tolist()))
     out.print("Next, with your own texts (a folder of .txt files) or counts (a table, .mtx, .h5ad, ...):")
     for command, purpose in NEXT:
-        out.print(Text(f"  {command}", style="bold"), soft_wrap=True)  # in one piece, to be copied
+        out.print(Text(f"  {command}", style="bold"), soft_wrap=True)  # unwrapped, so that it can be copied
         out.print(Padding(purpose, (0, 0, 0, 6)))
 
 

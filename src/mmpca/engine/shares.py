@@ -63,7 +63,7 @@ ENTRIES_AT_ONCE = 2**21  # times topics, in a temporary array
 LEAST_OTHERS = 0.5  # counts of a feature in other rows; the counts computed from topics are approximate
 SMALLEST = np.finfo(np.float64).tiny
 NEW_ROW = -1  # cluster of a row that has contributed to none
-REACH = 12.0  # estimated nats behind the best cluster, beyond which EM passes over a cluster
+REACH = 12.0  # EM skips clusters estimated to be more nats than this behind a row's best one
 
 
 # --- evidence ---------------------------------------------------------------------------------------------------
@@ -140,8 +140,8 @@ def row_evidence(
     left_out : LeftOut, optional
         Rows to judge without their own contribution.
     reach : float
-        Nats behind the best cluster beyond which the evidence may be minus infinity, which takes no time. How far a
-        cluster is behind is estimated by the multinomial likelihood, divided by how much the variance is inflated.
+        To save time, the evidence may be minus infinity for clusters that seem to be more than this many nats behind
+        the best one, by the multinomial log-likelihood divided by the inflation of the variance.
     threads : Threads
         The result does not depend on them.
 

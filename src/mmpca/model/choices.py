@@ -28,7 +28,7 @@ COMPARED_ROWS, ROWS_PER_CLUSTER = 2000, 20
 COMPARED_STARTS, COMPARED_TOL = 2, 1e-4  # of LDA on each half of the features
 COMPARED_EPOCHS = 20  # of a search for labels that are only compared: more epochs take long and change little
 LEAST_SPLITS, MOST_SPLITS = 3, 6  # of the features
-CLEAR_ERRORS = 2.0  # standard errors of a lead that further splits would hardly reverse
+CLEAR_ERRORS = 2.0  # a lead of so many standard errors is unlikely to be reversed by further splits
 # Dispersion and stabilization; the first wins ties.
 UNITS: tuple[tuple[str, str | None], ...] = (("polya", None), ("multinomial", "sqrt"), ("multinomial", None))
 
@@ -71,9 +71,9 @@ def choose_source(fit: Fit, backend: RowBackend) -> Fit:
 
 
 def sources_left(scores: Scores[str]) -> list[str]:
-    """Return the sources that may still be the best after another split, or the best one alone to end the comparison.
+    """Return the sources to compare on another split; the best one alone ends the comparison.
 
-    Only the two sources without topics, which are quick to compare, get more than the least number of splits.
+    Only the two sources without topics, which are quick to compare, get more than `LEAST_SPLITS` splits.
     """
     last, left = {source: found[-1] for source, found in scores.items()}, list(scores)
     if "lda" in last:  # its labels take by far the longest
@@ -91,9 +91,9 @@ def best_source(scores: Scores[str]) -> str:
     """Return the source whose clusters agree best between two random halves of the features.
 
     In the order of `LEARNED`, a source replaces the best one so far if its two partitions share more information, by
-    more than the standard error over splits. To replace "mixture", "tfidf" must also lead in the share of their own
-    information that the partitions share: starts from tf-idf may divide large clusters in ways that other features
-    confirm only in part. With too few rows or features to divide, the first source is the best.
+    more than the standard error over splits. To replace "mixture", "tfidf" must also lead in adjusted mutual
+    information: starts from tf-idf may divide large clusters in ways that other features confirm only in part. With too
+    few rows or features to divide, the first source is the best.
     """
     best, *others = scores
     if len(scores[best]) < LEAST_SPLITS:
@@ -115,9 +115,9 @@ def lead_in_errors(
     others: Sequence[HalvesAgreement],
     measures: Sequence[str] = ("information", "share"),
 ) -> float:
-    """Return by how many standard errors over splits a candidate agrees better than the best one so far.
+    """Return the lead of a candidate over the best one so far, in standard errors over splits.
 
-    With several measures, fields of the agreements, it is the smallest of their leads.
+    The measures are fields of the agreements; with several, the smallest lead counts.
     """
     pairs = zip(best, others, strict=True)
     leads = np.array([[getattr(b, name) - getattr(a, name) for name in measures] for a, b in pairs])  # (splits, n)
@@ -179,7 +179,7 @@ class HalvesAgreement(NamedTuple):
 
     information: float  # that they share: nats per row, minus the value expected by chance
     error: float  # of the information, over rows
-    share: float  # of their mean entropy, likewise corrected for chance: adjusted mutual information
+    share: float  # adjusted mutual information: information relative to the mean entropy
     ari: float
 
 
@@ -217,7 +217,7 @@ def draw_rows(
     rng: np.random.Generator,
     units: Units = Units(),  # noqa: B008 - immutable
 ) -> Iterator[Counts]:
-    """Yield random samples of rows without end: a new one each time, or always all rows if there are no more."""
+    """Yield random samples of rows indefinitely: a new one each time, or all rows if there are not more of them."""
     while True:
         rows = units.convert(backend.take(np.sort(rng.permutation(backend.n_rows)[:n_rows])))
         yield rows
@@ -233,10 +233,10 @@ def compare(
     *,
     contenders: Callable[[Scores[Name]], list[Name]],
 ) -> Scores[Name]:
-    """Return how well the clusters of candidates agree between random halves of the features, in samples of the rows.
+    """Return how well the clusters of candidates agree between random halves of the features, on samples of the rows.
 
-    After each split, only the `contenders` are left. There are fewer than `MOST_SPLITS` if a single candidate is left,
-    if there are too few rows or features to divide, or after a request to stop.
+    After each split, only the `contenders` remain. There are fewer than `MOST_SPLITS` splits if a single candidate
+    remains, if there are too few rows or features to divide, or after a request to stop.
     """
     fits, scores = dict(candidates), {name: list[HalvesAgreement]() for name in candidates}
     monitor = next(iter(fits.values())).monitor
@@ -258,7 +258,7 @@ def compare(
 
 
 def _cluster_halves(task: tuple[Fit, tuple[Half, Half], list[np.random.Generator]]) -> tuple[list[Labels], Fit]:
-    """Return the labels that a candidate finds in either half, and the candidate with the row prior that suits them."""
+    """Return the labels that a candidate finds in each half, and the candidate with its row prior updated."""
     fit, halves, rngs = task
     if fit.topics != "lda":
         start = {"from_tfidf": fit.topics == "tfidf", "n_chains": 1}
@@ -289,8 +289,8 @@ def feature_halves(rows: Counts, rng: np.random.Generator) -> tuple[Half, Half] 
 def partition_agreement(first: Labels, second: Labels) -> HalvesAgreement:
     """Return how well two partitions agree.
 
-    Unlike the adjusted Rand index, information ranks many reproducible clusters above a few large ones. Its share is in
-    between.
+    Unlike the adjusted Rand index, information ranks many reproducible clusters above a few large ones. Adjusted
+    mutual information is a compromise between the two.
     """
     from sklearn.metrics import adjusted_rand_score  # not needed otherwise
     from sklearn.metrics.cluster import contingency_matrix, expected_mutual_information

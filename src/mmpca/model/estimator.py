@@ -406,9 +406,9 @@ class MMPCA(
         """Update the model with a batch of rows, in memory that does not grow with the number of batches.
 
         The first 50,000 rows are kept, or fewer if they have more than 20 million entries; the model is refitted to
-        them whenever their number has grown by a quarter, and one last time when there are enough. A refit numbers the
-        clusters anew. From then on, rows are assigned to clusters, whose sums, sizes and topic shares are updated;
-        topics change slowly; and rows that no cluster explains form new clusters, so `n_clusters` may grow
+        them whenever their number has grown by a quarter, and one last time when there are enough. Each refit
+        renumbers the clusters. After the last one, rows are assigned to clusters, whose sums, sizes and topic shares
+        are updated; topics change slowly; and rows that no cluster explains form new clusters, so `n_clusters` may grow
         (:mod:`mmpca.model.online`). After :meth:`fit`, or for a loaded model, updates begin immediately.
 
         Parameters
@@ -474,7 +474,7 @@ class MMPCA(
             Variance factors for ``dispersion="polya"``, which are otherwise estimated.
         topics_source : str
             Source of the topics if `topics` is an array; if they were learned from these rows, predictions smooth them.
-            For ``topics="auto"``, the source that an earlier comparison has chosen.
+            For ``topics="auto"``, the source chosen by an earlier comparison, if any.
         known : array of int32, shape (n_samples,), optional
             Labels of rows that never move, -1 for others.
         topic_seeds : TopicSeeds, optional
@@ -908,8 +908,8 @@ class MMPCA(
             Clusters of rows that have nothing in common except that they fit nowhere else. They are named "noise", and
             :meth:`outlier_labels` and :meth:`predict` with `outliers` give their rows the label -1.
         refit : bool, default=True
-            False keeps the edited labels. It also keeps `temperature_` and the standardization of outlier scores, which
-            take longer to estimate than the edit takes.
+            False keeps the edited labels, and also `temperature_` and the standardization of outlier scores, because
+            estimating them can take longer than the edit.
 
         Returns
         -------

@@ -3,18 +3,18 @@ r"""Rows in batches: a fit to the first rows, then updates of sums, topic shares
 **The beginning.** Topics cannot be learned from a few rows, so the first ones are kept: as many as a fit to large
 data samples to try its starts, or until they have `MOST_ENTRIES` entries. The model is refitted to them whenever their
 number has grown by a quarter, and one last time when there are enough; ``topics="auto"`` compares its sources again
-whenever it has doubled. Fewer refits would cost accuracy: a new fit to all rows finds better clusters than one to half
-of them that later rows only join.
+whenever the number has doubled. Fewer refits would cost accuracy: a fit to all rows finds better clusters than a fit to
+half of them, whose clusters the other half only joins.
 
-**Updates.** Each row of another batch is assigned to its most probable cluster; sums, sizes and topic shares of the
-clusters are updated, and every topic is averaged with the counts of the batch that belong to it, weighted by the number
-of its counts: with :math:`N_k` counts so far,
+**Updates.** In a batch without a refit, each row is assigned to its most probable cluster; sums, sizes and topic shares
+of the clusters are updated, and every topic is averaged with the counts of the batch that belong to it, weighted by the
+number of its counts: with :math:`N_k` counts so far,
 
 .. math:: \beta_{kv} \propto N_k \beta_{kv} + \sum_i x_{iv} \phi_{q_i v k}.
 
-**New clusters.** After the beginning, no row is kept except those that their cluster does not explain
-(:mod:`mmpca.model.outliers`), until there are `LEAST_NEW` of them, and at most `MOST_KEPT`. Those that fit together
-become a cluster if this increases ICL, the bound minus a penalty for the cluster's parameters.
+**New clusters.** After the beginning, only rows that their cluster does not explain (:mod:`mmpca.model.outliers`) are
+kept, until there are `LEAST_NEW` of them, and at most `MOST_KEPT`. Those that fit together become a cluster if this
+increases ICL, the bound minus a penalty for the cluster's parameters.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int32]
 
 MOST_ENTRIES = 20_000_000  # of the first rows, which are kept to learn topics and clusters: 160 MB
-GROWTH, COMPARED_GROWTH = 1.25, 2.0  # of their number between two fits, and between two comparisons of topic sources
+GROWTH, COMPARED_GROWTH = 1.25, 2.0  # of their number between fits, and between comparisons of topic sources
 LEAST_NEW, MOST_KEPT = 30, 1000  # rows that do not fit, before a cluster is made of them, and kept for one
 # Attributes of a fit that do not hold after another batch.
 OF_ALL_ROWS = (

@@ -335,7 +335,7 @@ def tfidf_points(rows: Counts, rng: np.random.Generator, monitor: Monitor, threa
                 break
             for matrix in (tall, wide):
                 basis = linalg.lu(product(matrix, basis), permute_l=True, overwrite_a=True)[0]
-        # In the order of LAPACK: otherwise it works on copies, which may take more memory than the rows.
+        # In Fortran order: LAPACK would otherwise work on copies, which may take more memory than the rows.
         basis = np.asarray(linalg.qr(np.asfortranarray(product(tall, basis)), mode="economic", overwrite_a=True)[0])
         left, sizes, right = linalg.svd(product(wide, basis), full_matrices=False)
         directions = left[:, :n_directions] if wide is X else basis @ right[:n_directions].T

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # The color-blind safe palette of Okabe and Ito, with the colors that show best on white first.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
-# Of the page, where black and yellow would vanish on a dark or a light background; known labels have those of Paul Tol.
+# For the page, where black and yellow would vanish on a dark or light background. Known labels use Paul Tol's colors.
 PAGE_COLORS = (*COLORS[:6], "#8C6BB1", "#A6761D")
 LABEL_COLORS = ("#44AA99", "#CC6677", "#AA4499", "#999933", "#88CCEE", "#882255", "#DDCC77", "#117733")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")

@@ -68,7 +68,7 @@ class NumberCurves(NamedTuple):
     lines: list[tuple[str, list[tuple[float, float, float, float]], list[str]]]  # name; x, y, ends of errors; tips
     x_ticks: list[tuple[float, str]]
     y_ticks: list[tuple[float, str]]
-    table: list[tuple[int, str, float, float]]  # number, name of its line, how far behind, standard error
+    table: list[tuple[int, str, float, float]]  # number, name of its line, how far behind the best, standard error
     size: tuple[int, int, int, int, int] = (WIDTH, HEIGHT, 64, RIGHT, BOTTOM)
 
     @property
@@ -138,7 +138,7 @@ class Splits(NamedTuple):
     edges: list[tuple[float, float, float, float, float]]  # from, to, width
     levels: list[tuple[float, int]]  # y, number of clusters
     sentences: list[str]
-    table: list[tuple[int, int, int, int, int]]  # number of clusters and a cluster; the same one level below; rows
+    table: list[tuple[int, int, int, int, int]]  # number of clusters, cluster; the same one level below; shared rows
 
 
 def draw_splits(tables: list[list[list[float]]], n_clusters: int) -> Splits | None:

@@ -67,7 +67,7 @@ MIN_DIVERSITY = 0.5
 AGREEMENT = ((0.9, "very well"), (0.6, "well"), (0.2, "partly"))  # smallest adjusted Rand index, and adverb
 STABILITY = ((STABLE, "stable"), (DISSOLVED, "doubtful"), (0.0, "dissolved"))  # smallest similarity in refits
 IN_REFITS = {"stable": "found again in refits", "doubtful": "partly found again", "dissolved": "not found again"}
-GOLDEN_ANGLE = 137.5  # between the hues of more clusters or labels than a palette has colors
+GOLDEN_ANGLE = 137.5  # between hues, if there are more clusters or labels than colors in the palette
 MAX_NAMED = 6  # clusters listed in a sentence of the summary
 MAX_ALSO = 40  # clusters up to which the page shows which other clusters their rows could belong to
 
@@ -97,7 +97,7 @@ def report_contents(
 ) -> dict[str, Any]:
     """Return the variables of the report template.
 
-    A served page leaves searching to the server, and its rows have given positions on the map.
+    A served page leaves searching to the server; `positions` places its rows on the map.
     """
     model = context.model
     # Coherence compares features, so there must be two of them.
@@ -172,7 +172,7 @@ def script_tables(
     choice: GridSummary | None,
     bounds: Array,
 ) -> dict[str, list[list[Any]]]:
-    """Return the values behind the figures, for the script of the page to save; the first line is the head."""
+    """Return the values behind the figures, as tables that readers can save; the first line is the header."""
     n_labels = max(len(cluster.labels) for cluster in clusters)
     levels = np.linspace(0, 1, 11)
     head = ["cluster", context.words.rows, "mean_probability", *VERDICTS, "stability", "stability_verdict"]
@@ -213,14 +213,14 @@ def script_tables(
 
 
 def _short(value: Any) -> Any:
-    """Return a value of a table, with six significant digits if it is a fraction; nothing for None."""
+    """Round a number in a table to six significant digits below 1, otherwise to three decimals; None becomes empty."""
     if not isinstance(value, float):
         return "" if value is None else value
     return float(f"{value:.6g}") if abs(value) < 1 else round(value, 3)
 
 
 def _named_features(rows: dict[str, Any], words: dict[str, Any], n_features: int) -> list[int]:
-    """Return the features that the script of the page names; in place, refer to them by their positions among these."""
+    """Return the features named in the page's script, and replace them there, in place, by positions among these."""
     named = sorted({*words.pop("features"), *np.unique(rows.get("features", [])).tolist()})
     place = np.zeros(n_features, dtype=np.intp)
     place[named] = np.arange(len(named))

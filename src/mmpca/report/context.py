@@ -69,7 +69,7 @@ class Context(NamedTuple):
 
 
 def feature_descriptions(context: Context, features: Iterable[int]) -> dict[str, str]:
-    """Return what the model knows of some features besides their names, such as their taxonomy, by name on the page."""
+    """Return descriptions of features, such as their taxonomy, by the names shown on the page."""
     known = getattr(context.model, "feature_annotations_", {})
     found: dict[str, str] = {}
     for v in sorted(set(features)) if known else ():
@@ -326,9 +326,9 @@ def representative_rows(context: Context, margins: Margins) -> list[Row]:
 
 
 def packed(values: Any, dtype: str | None = None) -> str:
-    """Return a NumPy type code and the numbers as base64 text of little-endian bytes, a third of the size of JSON.
+    """Return numbers as a NumPy type code and little-endian bytes in base64, a third of the size of JSON.
 
-    Without a type, the numbers are whole, and the smallest type that holds them is used.
+    Without a type, the numbers must be integers, and the smallest type that holds them is used.
 
     Examples
     --------
@@ -343,7 +343,7 @@ def packed(values: Any, dtype: str | None = None) -> str:
 
 
 def front_coded(names: Sequence[str]) -> list[str]:
-    """Replace what each name shares with the previous one by its length, a digit in base 36.
+    """Replace the prefix that each name shares with the previous one by its length, a digit in base 36.
 
     Examples
     --------
@@ -358,7 +358,7 @@ def front_coded(names: Sequence[str]) -> list[str]:
 
 
 def evenly_spaced(n_rows: int) -> NDArray[np.intp]:
-    """Return the rows that the map of a page has room for."""
+    """Return evenly spaced rows, as many as the map of a page has room for."""
     return np.linspace(0, n_rows - 1, min(n_rows, MAX_SEARCHABLE)).round().astype(np.intp)
 
 
@@ -377,8 +377,8 @@ def script_rows(
 ) -> dict[str, Any]:
     """Return the rows that the map shows and the search box finds, by column, for the script of the page.
 
-    They are evenly spaced; without `positions` for these, the rows shown on the page are added. Without a text size, a
-    server has texts and evidence.
+    They are evenly spaced. The rows shown on the page are added unless `positions`, those of the evenly spaced rows on
+    the map, are given. Without a text size, texts and evidence are left to a server.
     """
     chosen = evenly_spaced(context.n_rows)
     if positions is None:

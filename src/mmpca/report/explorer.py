@@ -79,8 +79,8 @@ class Explorer:
     row_word, feature_word : str, optional
         Words for a row and a feature; see :func:`write_report`.
     save : callable, optional
-        Called with the model after each edit, to save it. With `save` and the X of the fit, readers can rename and
-        merge clusters, mark them as noise, move rows by hand, and run the search again from there.
+        Called with the model after each edit, to save it. With `save` and the X of the fit, readers can rename,
+        merge and split clusters, mark them as noise, move rows by hand, and run the search again from there.
     port : int, default=0
         Port of the server; 0 picks a free one.
 
@@ -246,8 +246,8 @@ class Explorer:
 def edited_model(model: MMPCA, X: Any, action: Mapping[str, Any]) -> MMPCA:
     """Return a model after an edit: clusters renamed, merged, split or marked as noise, a row moved, or a new search.
 
-    The topics do not change. Except after a new search, all other rows keep their clusters, and the model its
-    temperature.
+    The topics do not change. Except after a new search, all other rows keep their clusters, and the temperature does
+    not change.
 
     Raises
     ------

@@ -13,7 +13,7 @@
     return element;
   }
 
-  // Numbers are packed as little-endian bytes in base64, after a code of their type.
+  // Numbers are packed as little-endian bytes in base64, after the code of their type.
   const KINDS = { u1: Uint8Array, u2: Uint16Array, u4: Uint32Array, i1: Int8Array, i2: Int16Array, i4: Int32Array, f4: Float32Array };
 
   function unpack(text) {
@@ -121,9 +121,9 @@
   // --- tooltips, by mouse, keyboard or touch ---
   const tip = document.getElementById("tip");
   const about = new Map(Object.entries(data.about)); // descriptions of features, such as their taxonomy, by name
-  const featureIn = (part) => part.textContent.replace(/[\u2066-\u2069]/g, ""); // marks of the direction of writing
+  const featureIn = (part) => part.textContent.replace(/[\u2066-\u2069]/g, ""); // marks of the text direction
 
-  // Tab reaches the first feature of a table that has a description, and arrow keys reach the others.
+  // Tab reaches the first feature of a table that has a description, and the arrow keys reach the others.
   function makeReachable(body) {
     [...body.querySelectorAll("th bdi")].filter((part) => about.has(featureIn(part))).forEach((part, n) => {
       part.tabIndex = n === 0 ? 0 : -1;
@@ -603,7 +603,7 @@
   // --- views as CSV and SVG ---
   const SVG = "http://www.w3.org/2000/svg";
 
-  // Tables of views that are not tables themselves, or show fewer rows or less precise numbers than there are.
+  // Tables for views that are not tables themselves, or that show only some rows or rounded numbers.
   const tables = {
     ...data.tables,
     map: () => rowTable(every.filter((i) => !map.picked || map.picked.has(i))),
@@ -630,7 +630,7 @@
     return part;
   }
 
-  // A pen with the methods of a canvas that the map needs, which draws into an element of SVG.
+  // Return an object with the canvas methods that the map uses, which draws into an SVG element instead.
   function svgPen(group) {
     const ruler = document.createElement("canvas").getContext("2d");
     const write = (pen, text, x, y, colors) => group.append(shape("text", { x, y: y + 4.5, "text-anchor": "middle", style: `font: ${pen.font}`, ...colors }, text));
@@ -646,7 +646,7 @@
     };
   }
 
-  // A figure of the page with the styles that it has here.
+  // Return a copy of a figure of the page, with its computed styles.
   function styled(figure) {
     const copy = figure.cloneNode(true), copies = [copy, ...copy.querySelectorAll("*")];
     [figure, ...figure.querySelectorAll("*")].forEach((part, n) => {
@@ -666,7 +666,7 @@
     return copy;
   }
 
-  // Draw a part of the page as it looks: the boxes, bars, figures and lines of text in it, at their places.
+  // Return an SVG that looks like a part of the page: its boxes, bars, figures and lines of text, in place.
   function picture(root) {
     const scroller = root.closest(".scroll"), scrolled = scroller?.scrollLeft;
     if (scroller) scroller.scrollLeft = 0;
@@ -712,7 +712,7 @@
         range.setStart(node, at);
         range.setEnd(node, at += sign.length);
         const { left, top, right, bottom } = range.getBoundingClientRect();
-        if (/\s/.test(sign) && (right === left || bottom === top)) continue; // white space that is not shown
+        if (/\s/.test(sign) && (right === left || bottom === top)) continue; // collapsed white space
         let line = lines.at(-1);
         if (!line || Math.abs(isUpright ? left - line.left : top - line.top) > 2) lines.push(line = { text: "", left, top, right, bottom });
         if (clip && (left < clip.left - 1 || right > clip.right + 1 || top < clip.top - 1 || bottom > clip.bottom + 1)) {
@@ -728,7 +728,7 @@
         if (text.trim() === "") continue;
         const place = isUpright ? { transform: `translate(${(left + base * (right - left) - origin.left).toFixed(1)} ${(bottom - origin.top).toFixed(1)}) rotate(-90)` }
           : { x: left - origin.left, y: top + base * (bottom - top) - origin.top };
-        // Other fonts would be wider or narrower.
+        // A viewer without this font would write wider or narrower text.
         const fit = isCut ? {} : { textLength: isUpright ? bottom - top : right - left, lengthAdjust: "spacingAndGlyphs" };
         const look = { fill: style.color, "font-family": style.fontFamily, "font-size": style.fontSize, "font-weight": style.fontWeight, "xml:space": "preserve" };
         add(shape("text", { ...place, ...fit, ...look }, isCut ? `${text.trim()}…` : text), { right, bottom });
