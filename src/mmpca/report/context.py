@@ -332,13 +332,13 @@ def packed(values: Any, dtype: str | None = None) -> str:
 
     Examples
     --------
-    >>> packed([0, 1, 255]), packed([0, -1])
-    ('u1AAH/', 'i1AP8=')
+    >>> packed([0, 1, 255]), packed([127, -1]), packed([128, -1])
+    ('u1AAH/', 'i1f/8=', 'i2gAD//w==')
     """
     array = np.asarray(values)
     if dtype is None:
         low, high = int(array.min(initial=0)), int(array.max(initial=0))
-        dtype = np.min_scalar_type(min(low, -high) if low < 0 else high).str[1:]
+        dtype = np.min_scalar_type(min(low, -high - 1) if low < 0 else high).str[1:]
     return dtype + base64.b64encode(array.astype(np.dtype(dtype).newbyteorder("<")).tobytes()).decode()
 
 
