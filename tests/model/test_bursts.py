@@ -6,7 +6,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import mmpca
 from mmpca import MMPCA, MMPCASearch, distributed, plots
-from mmpca.errors import ModelFileError, OverdispersionWarning
+from mmpca.errors import InterruptedSearchWarning, ModelFileError, OverdispersionWarning
 from mmpca.model.dispersion import advice_on, in_counts
 from mmpca.report.contents import cluster_cards
 from mmpca.report.context import check_context, explain_rows, measure_margins
@@ -237,6 +237,24 @@ def test_auto_keeps_the_published_model_where_halves_of_the_features_cannot_be_c
     model = MMPCA(2, 2, dispersion="auto", random_state=0).fit(X)
     assert model.overdispersion_ > 3
     assert model.dispersion_ == "multinomial"
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ctrl_c_while_units_are_compared_keeps_the_clusters_found(rows, fits, n_jobs):
+    n_reports = 0
+
+    def interrupt(progress):
+        nonlocal n_reports
+        n_reports += n_reports > 0 or progress.stage == "dispersion"
+        if n_reports == 20:
+            raise KeyboardInterrupt
+
+    model = MMPCA(**fits["counts"].get_params()).set_params(dispersion="auto", n_jobs=n_jobs)
+    with pytest.warns(InterruptedSearchWarning):
+        model.fit(rows[0], callback=interrupt)
+    assert n_reports >= 20
+    assert model.dispersion_ == "multinomial"
+    np.testing.assert_array_equal(model.labels_, fits["counts"].labels_)
 
 
 @pytest.mark.filterwarnings("ignore::mmpca.errors.InterruptedSearchWarning")

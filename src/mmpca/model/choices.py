@@ -60,7 +60,6 @@ def choose_source(fit: Fit, backend: RowBackend) -> Fit:
         max_epochs=min(fit.max_epochs, COMPARED_EPOCHS),
         # Labels that are only compared need no merges and splits of large tables.
         merge_split=fit.n_clusters * fit.n_topics * backend.n_features <= LARGE_TABLES,
-        monitor=fit.monitor.silent(),
     )
     candidates = {source: sample._replace(topics=source) for source in LEARNED}
     samples = draw_rows(backend, n_compared, rng, Units(fit.stabilize))
@@ -129,17 +128,25 @@ def lead_in_errors(
 
 
 def choose_units(fit: Fit, found: Found, backend: RowBackend) -> Found:
-    """Return the clusters of overdispersed counts in the units that suit them best: those found, or others."""
+    """Return the clusters of overdispersed counts in the units that suit them best: those found, or others.
+
+    After Ctrl-C or another request to stop, they are those found.
+    """
     fit.monitor.checkpoint = None  # only the first search is saved
     fit.monitor.begin("dispersion", "choosing the dispersion")
     rng = np.random.default_rng(fit.topics_seed)
     samples, sample = draw_rows(backend, COMPARED_ROWS, rng), plain_fit(fit, n_init=COMPARED_STARTS)
     candidates = {units: sample._replace(dispersion=units[0], stabilize=units[1]) for units in UNITS}
-    scores = compare(candidates, samples, rng, backend.threads, contenders=units_left)
-    dispersion, stabilize = best_units(scores)
-    if fit.monitor.is_stopped or (dispersion, stabilize) == (found.dispersion, found.stabilize):
-        return found
-    other = find_clusters(choose_source(fit._replace(dispersion=dispersion, stabilize=stabilize), backend), backend)
+    try:
+        scores = compare(candidates, samples, rng, backend.threads, contenders=units_left)
+        if sample.monitor.is_stopped:
+            fit.monitor.stop()
+        dispersion, stabilize = best_units(scores)
+        if fit.monitor.is_stopped or (dispersion, stabilize) == (found.dispersion, found.stabilize):
+            return found
+        other = find_clusters(choose_source(fit._replace(dispersion=dispersion, stabilize=stabilize), backend), backend)
+    except KeyboardInterrupt:
+        fit.monitor.stop()
     return found if fit.monitor.is_stopped else other
 
 
@@ -206,6 +213,7 @@ def plain_fit(fit: Fit, **changes: Any) -> Fit:
             "topic_seeds": None,
             "n_topic_starts": COMPARED_STARTS,
             "topics_tol": COMPARED_TOL,
+            "monitor": fit.monitor.silent(),  # stages of several candidates at once would be mixed up
             **changes,
         }
     )
