@@ -118,23 +118,24 @@ def one_library_thread(kind: str | None = None) -> AbstractContextManager[Any]:
     return limit
 
 
-class _BlasLimit:
-    """A limit on the threads of BLAS, shared by all callers in this process.
+class SharedSetting:
+    """A setting of the whole process that callers in several threads share.
 
-    BLAS has one number of threads for the whole process. If every caller set and reset it, the first to finish would
-    lift the limit while the others are still computing.
+    The first caller makes it, and the last one undoes it. If every caller made and undid it, the first to finish would
+    undo it while the others still need it, and the last would restore what it found: the setting itself.
     """
 
-    def __init__(self) -> None:
-        self.lock, self.n_inside = Lock(), 0
-        self.limits: Any = None
+    def __init__(self, make: Callable[[], AbstractContextManager[Any]]) -> None:
+        self.make, self.lock, self.n_inside = make, Lock(), 0
+        self.setting: AbstractContextManager[Any]
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Limit BLAS to one thread inside a ``with`` block, so that sums are always added in the same order."""
+        """Hold the setting inside a ``with`` block."""
         with self.lock:
             if self.n_inside == 0:
-                self.limits = one_library_thread("blas")
+                self.setting = self.make()
+                self.setting.__enter__()
             self.n_inside += 1
         try:
             yield
@@ -142,10 +143,11 @@ class _BlasLimit:
             with self.lock:
                 self.n_inside -= 1
                 if self.n_inside == 0:
-                    self.limits.restore_original_limits()
+                    self.setting.__exit__(None, None, None)
 
 
-one_blas_thread = _BlasLimit().held
+# Sums of BLAS are always added in the same order.
+one_blas_thread = SharedSetting(lambda: one_library_thread("blas")).held
 
 
 # --- slices of rows ---------------------------------------------------------------------------------------------

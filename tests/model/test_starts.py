@@ -5,6 +5,8 @@ import subprocess
 import sys
 import textwrap
 import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from types import SimpleNamespace
 
@@ -64,6 +66,16 @@ def test_kmeans_labels_of_rows_that_differ_by_rounding_come_without_a_warning(di
     first = np.concatenate([0.3 + difference * np.arange(6), 0.9 + difference * np.arange(6)])
     labels = starts.kmeans_labels(np.column_stack([first, 1 - first]), 8, np.random.default_rng(0))
     assert (np.bincount(labels, minlength=8) > 0).all()
+
+
+def test_kmeans_in_several_threads_leaves_the_filters_of_warnings_as_they_were():
+    rng = np.random.default_rng(0)
+    tasks = [(rng.random((40 * (n % 20 + 1), 5)), 8, np.random.default_rng(n)) for n in range(400)]
+    with warnings.catch_warnings():
+        before = list(warnings.filters)
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda task: starts.kmeans_labels(*task), tasks))
+        assert warnings.filters == before
 
 
 def test_empty_clusters_are_filled_from_the_largest_and_no_other_row_moves():

@@ -6,8 +6,9 @@ Every kind of start is one function from rows in topic space, or from counts, to
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from threading import Event
 from time import perf_counter
@@ -25,6 +26,7 @@ from mmpca.backend import (
     LocalRows,
     RowBackend,
     Rows,
+    SharedSetting,
     Threads,
     even_slices,
     map_rows,
@@ -251,6 +253,17 @@ def random_labels(n_samples: int, n_clusters: int, rng: np.random.Generator) -> 
     return rng.permutation(np.arange(n_samples) % n_clusters).astype(np.int32)
 
 
+@contextmanager
+def _ignoring_convergence() -> Iterator[None]:
+    """Ignore convergence warnings inside a ``with`` block."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+_without_convergence_warnings = SharedSetting(_ignoring_convergence).held  # starts are drawn in several threads
+
+
 def kmeans_labels(points: Array, n_clusters: int, rng: np.random.Generator, known: Labels | None = None) -> Labels:
     """Return the partition of k-means on points (N, dimensions), in which every cluster has a row.
 
@@ -263,8 +276,7 @@ def kmeans_labels(points: Array, n_clusters: int, rng: np.random.Generator, know
     seed = int(rng.integers(2**31))
     # One OpenMP thread: the order in which threads add up would decide ties, and on a busy machine they spend most of
     # the time waiting for each other. The limit applies to the calling thread alone.
-    with warnings.catch_warnings(), one_library_thread("openmp"):
-        warnings.simplefilter("ignore", ConvergenceWarning)  # for points that differ by rounding alone
+    with _without_convergence_warnings(), one_library_thread("openmp"):  # those for points that differ by rounding
         if known is not None and (known >= 0).any() and n_distinct == n_clusters:
             drawn = kmeans_plusplus(points, n_clusters, random_state=seed)[0]
             kmeans = KMeans(n_clusters, init=seeded_centers(points, drawn, known), n_init=1, random_state=seed)
