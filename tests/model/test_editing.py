@@ -237,6 +237,13 @@ def test_without_a_search_an_edit_keeps_what_corrects_probabilities_and_with_one
     assert not np.array_equal(knots_of(model), knots)
 
 
+def test_a_single_cluster_has_no_temperature_to_keep_when_it_is_split(paper):
+    model = MMPCA(1, 4, n_init=1, random_state=0).fit(paper.X)
+    assert model.temperature_ == 1.0
+    model.edit(paper.X, split=[0], refit=False)
+    assert model.temperature_ > 1.0
+
+
 def test_edits_keep_names_words_annotations_and_rows_without_counts(paper, tmp_path):
     X = sparse.csr_array(sparse.vstack([sparse.csr_array((1, paper.X.shape[1]), dtype=np.int64), paper.X]))
     model = MMPCA(6, 4, n_init=1, topics="lda", random_state=0).fit(paper.X)

@@ -966,7 +966,8 @@ class MMPCA(
         )
         fitted.smoothing_ = self.smoothing_
         if not refit:
-            fitted._temperature = self._temperature
+            if len(self.weights_) > 1:  # a single cluster needs no temperature, so it has none to keep
+                fitted._temperature = self._temperature
             if (knots := outliers.knots_of(self)) is not None:  # None in files of older versions
                 fitted._outlier_knots = knots
         marked = {*map(int, getattr(self, "noise_clusters_", ())), *noise}
