@@ -390,7 +390,7 @@ def _second_half(model: MMPCA, rows: Counts) -> NDArray[np.bool_]:
     gamma, curvature = state.clusters.gamma[0], state.clusters.curvature[0]
     promise, is_second = cut(rows, beta, alpha, gamma, curvature)
     if rows.n_rows < 2 or not np.isfinite(promise):
-        raise ValueError("A cluster whose rows are all identical cannot be split.")
+        raise ValueError("The rows of this cluster do not differ in their topics, so it cannot be split.")
     *_, is_second = climb_halves(rows, is_second, beta, alpha, gamma, 1e-10, -np.inf)
     if not 0 < is_second.sum() < rows.n_rows:
         raise ValueError("No split of this cluster raises the bound.")
