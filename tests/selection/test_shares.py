@@ -7,7 +7,7 @@ from scipy import sparse
 from mmpca import MMPCASearch
 from mmpca.errors import InterruptedSearchWarning
 from mmpca.selection import criteria
-from mmpca.selection.criteria import choose, describe
+from mmpca.selection.criteria import choose, describe, n_reproducible
 from mmpca.simulate import sparse_topics
 
 TRUTH = {"n_clusters": 5, "n_topics": 4}
@@ -138,6 +138,12 @@ def test_clusters_that_resamples_do_not_find_again_are_not_counted():
     choice = choose(SCORES, TOPICS, 2, 2, 5)
     assert (choice.n_clusters, choice.best, choice.plateau) == (2, 3, (2, 3))
     assert choice.strength == "weak"
+
+
+def test_one_of_five_resamples_may_miss_a_cluster():
+    is_found = np.array([[1, 1, 0], [1, 0, 1], [1, 1, 1], [1, 1, 1], [1, 1, 0]], dtype=bool)
+    assert n_reproducible(is_found) == 2
+    assert n_reproducible(is_found[:2]) == 1  # of two, none may
 
 
 def test_a_wide_plateau_is_not_determined():

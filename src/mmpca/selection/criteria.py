@@ -15,6 +15,7 @@ counts, then numbers of clusters by `cluster_score`. docs/model-selection.md der
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -157,6 +158,7 @@ class Choice(NamedTuple):
 
 
 STRENGTHS = ("strong", "moderate", "weak")
+REPRODUCIBLE = 0.8  # share of the resamples that must find a cluster again: of five, one may miss it
 
 
 def choose(
@@ -167,7 +169,7 @@ def choose(
     n_resamples: int,
     most: tuple[float, float] = (np.inf, np.inf),
 ) -> Choice:
-    """Choose the number of clusters: those of the best mixture that every resample finds again.
+    """Choose the number of clusters: those of the best mixture that resamples find again.
 
     Parameters
     ----------
@@ -178,7 +180,7 @@ def choose(
     n_topics : int
         The chosen number.
     n_stable : int or None
-        How many of the clusters of :func:`simplest_number` all resamples found again; None without resamples.
+        How many of the clusters of :func:`simplest_number` enough resamples found again; None without resamples.
     n_resamples : int
     most : tuple of two numbers
         The largest possible numbers of clusters and topics.
@@ -202,6 +204,16 @@ def choose(
     return Choice(chosen, n_topics, best, plateau, n_resamples, by_clusters, by_topics, strength)
 
 
+def n_reproducible(is_found: NDArray[np.bool_]) -> int:
+    """Return how many clusters are found again in enough resamples; is_found: (resamples, Q)."""
+    return int((is_found.sum(axis=0) >= n_needed(len(is_found))).sum())
+
+
+def n_needed(n_resamples: int) -> int:
+    """Return the number of resamples that must find a cluster again."""
+    return math.ceil(REPRODUCIBLE * n_resamples)
+
+
 def simplest_number(numbers: NDArray[Any], score: Array) -> int:
     """Return the smallest number of clusters less than 3 nats (odds of 20 to 1) behind the best."""
     return int(min(q for q, value in zip(numbers, score, strict=True) if value > score.max() - WEAK))
@@ -219,7 +231,7 @@ def describe(choice: Choice, *, knows_topics: bool = True) -> str:
     >>> for sentence in describe(choose(results, topics, 2, 3, 5)).split(". "):
     ...     print(sentence)
     3 clusters and 2 topics, with strong evidence
-    Every one of 5 resamples finds all 3 clusters again
+    All 3 clusters are found again in at least 4 of 5 resamples
     2 topics predict held-out features best.
     """
     q, k, (low, high) = choice.n_clusters, choice.n_topics, choice.plateau
@@ -234,12 +246,14 @@ def describe(choice: Choice, *, knows_topics: bool = True) -> str:
     if edge:
         second = f"Try {edge} clusters as well: {choice.best} is at the edge of the numbers that were tried."
     elif choice.n_resamples and choice.best > 1:
-        again = f"{'every one of ' if choice.n_resamples > 1 else ''}{_count(choice.n_resamples, 'resample')}"
+        n, needed = choice.n_resamples, n_needed(choice.n_resamples)
+        share = f"at least {needed} of " if needed < n else "all " if n > 1 else ""
+        again = f"found again in {share}{_count(n, 'resample')}"
         if q < choice.best:
             fewest = f"{choice.best} clusters are the fewest that fit about as well as any number"
-            second = f"{fewest}, but only {q} of them are found again in {again}."
+            second = f"{fewest}, but only {q} of them {'is' if q == 1 else 'are'} {again}."
         else:
-            second = f"{again[:1].upper()}{again[1:]} finds all {q} clusters again."
+            second = f"All {q} clusters are {again}."
     elif choice.by_clusters.strength:
         extra = {"strong": "much better than", "moderate": "better than", "weak": "about as well as"}
         how = extra[choice.by_clusters.strength]

@@ -102,8 +102,8 @@ class MMPCASearch(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         "auto" means 5. For "icl", "auto" means 0: no counts are predicted.
     n_resamples : int or "auto", default="auto"
         Number of random samples of 80% of the rows. With "shares", the mixture is fitted to each of them, and only
-        clusters found again in all of them are counted; "auto" means 5. With the other criteria, the whole search is
-        repeated to see how often each cell wins; "auto" means 0.
+        clusters found again in at least four fifths of them are counted; "auto" means 5. With the other criteria, the
+        whole search is repeated to see how often each cell wins; "auto" means 0.
     n_jobs : int or None, default=None
         Number of cells fitted in parallel by joblib: in processes, or on the backend chosen by
         :func:`joblib.parallel_config`. With a Dask client, ``with joblib.parallel_config("dask"): search.fit(X)`` fits
@@ -123,10 +123,10 @@ class MMPCASearch(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     results_ : dict of ndarray
         With "shares", one entry for each number of clusters at the chosen number of topics: `n_clusters`, `n_topics`,
         `shares` (the criterion), `shares_error` (standard error of its distance from the best one, over rows),
-        `chosen` (1 for the choice), `n_stable` (clusters that all resamples found again, -1
-        if not examined) and `n_resamples`. With the other criteria, one entry for each cell: `n_clusters`, `n_topics`,
-        `bound`, `icl`, `cluster_score`, `n_epochs`, `converged`, `kind` and `seed` of the best start, and `seconds`. If
-        counts were held out, also `held_out` (mean log-likelihood of a held-out count), `predictive`, and
+        `chosen` (1 for the choice), `n_stable` (clusters that at least four fifths of the resamples found again,
+        -1 if not examined) and `n_resamples`. With the other criteria, one entry for each cell: `n_clusters`,
+        `n_topics`, `bound`, `icl`, `cluster_score`, `n_epochs`, `converged`, `kind` and `seed` of the best start, and
+        `seconds`. If counts were held out, also `held_out` (mean log-likelihood of a held-out count), `predictive`, and
         `predictive_error` (standard error of the loss of this number of topics against the best one, in nats). With
         `n_resamples`, also `wins` (share of the resamples that the cell won). ``pandas.DataFrame(search.results_)``
         turns it into a table.
@@ -327,7 +327,7 @@ class MMPCASearch(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         numbers, score = np.array(list(path)), np.array([one.bic for one in path.values()])
         best = criteria.simplest_number(numbers, score)
         found_again = self._resample(topic_counts, path[best].labels, options.seed, monitor) if best > 1 else []
-        n_stable = int((np.min(found_again, axis=0) >= mixture.FOUND).sum()) if found_again else None
+        n_stable = criteria.n_reproducible(np.array(found_again) >= mixture.FOUND) if found_again else None
         most = (counts.n_rows, counts.n_features)
         losses = held_out.losses(tried)
         choice = criteria.choose({"n_clusters": numbers, "shares": score}, losses, k, n_stable, len(found_again), most)
