@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import stdtrit
 
 from mmpca.backend import LocalRows, RowBackend, Threads
 from mmpca.counts import Counts, Units, as_counts
@@ -153,7 +154,7 @@ def choose_units(fit: Fit, found: Found, backend: RowBackend) -> Found:
 def units_left(scores: Scores[Name]) -> list[Name]:
     """Return the units that may still be the best.
 
-    After a few splits, a candidate is out if its mean lag behind the best exceeds two standard errors.
+    After a few splits, a candidate is out if its mean lag behind the best is significant at the level of 5%.
 
     Examples
     --------
@@ -169,7 +170,9 @@ def units_left(scores: Scores[Name]) -> list[Name]:
         return list(scores)
     lags = ari[ari.mean(axis=1).argmax()] - ari
     errors = lags.std(axis=1, ddof=1) / np.sqrt(ari.shape[1])
-    return [units for units, is_left in zip(scores, lags.mean(axis=1) <= CLEAR_ERRORS * errors, strict=True) if is_left]
+    # Few splits say little about their standard error: the quantile of Student's distribution allows for this.
+    is_left = lags.mean(axis=1) <= stdtrit(ari.shape[1] - 1, 0.975) * errors
+    return [units for units, stays in zip(scores, is_left, strict=True) if stays]
 
 
 def best_units(scores: Scores[tuple[str, str | None]]) -> tuple[str, str | None]:
