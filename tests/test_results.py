@@ -7,6 +7,7 @@ and numbers must agree to nine digits.
 
 import hashlib
 import json
+import os
 import warnings
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +16,7 @@ import llvmlite.binding
 import numpy as np
 import pytest
 from scipy import sparse
+from threadpoolctl import threadpool_info
 
 from mmpca import MMPCA, MMPCASearch, baselines, distributed
 from mmpca.paper import pathology_reports
@@ -212,11 +214,17 @@ def computed(name):
 
 
 def machine():
-    """Return what can change the last bits of a sum: the processor as the compiler identifies it, and library versions.
+    """Return what can change the last bits of a sum: processor, BLAS and library versions.
 
-    The model name from the operating system is not enough: virtual machines use one name for several generations.
+    The name that the system gives the processor is not enough: virtual machines call several generations by the same
+    name. OpenBLAS chooses its code by the processor, unless environment variables say otherwise.
     """
-    return {"processor": llvmlite.binding.get_host_cpu_name()} | {name: version(name) for name in LIBRARIES}
+    blas = {library["architecture"] for library in threadpool_info() if "architecture" in library}
+    settings = {
+        name: value for name, value in os.environ.items() if name.startswith("OPENBLAS_") and "THREADS" not in name
+    }
+    found = {"processor": llvmlite.binding.get_host_cpu_name(), "blas": sorted(blas), "settings": settings}
+    return found | {name: version(name) for name in LIBRARIES}
 
 
 @pytest.mark.parametrize("name", FITS)
