@@ -214,7 +214,7 @@ def computed(name):
 
 
 def machine():
-    """Return what can change the last bits of a sum: processor, BLAS and library versions.
+    """Return whatever can change the last bits of a sum: processor, BLAS and its settings, versions of libraries.
 
     The name that the system gives the processor is not enough: virtual machines call several generations by the same
     name. OpenBLAS chooses its code by the processor, unless environment variables say otherwise.

@@ -29,7 +29,7 @@ COMPARED_ROWS, ROWS_PER_CLUSTER = 2000, 20
 COMPARED_STARTS, COMPARED_TOL = 2, 1e-4  # of LDA on each half of the features
 COMPARED_EPOCHS = 20  # of a search for labels that are only compared: more epochs take long and change little
 LEAST_SPLITS, MOST_SPLITS = 3, 6  # of the features
-CLEAR_ERRORS = 2.0  # a lead of so many standard errors is unlikely to be reversed by further splits
+CLEAR_ERRORS = 2.0  # standard errors: more splits would hardly reverse a lead this large
 # Dispersion and stabilization; the first wins ties.
 UNITS: tuple[tuple[str, str | None], ...] = (("polya", None), ("multinomial", "sqrt"), ("multinomial", None))
 
