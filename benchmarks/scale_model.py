@@ -15,8 +15,7 @@ import numpy as np
 from rich.table import Table
 from scipy.optimize import nnls
 
-from mmpca.engine.merge_split import LEAST_SPLITS, SPLIT_ROWS
-from mmpca.engine.sweep import block_size
+from mmpca.engine.search import LEAST_SPLITS, SPLIT_ROWS, block_size
 from mmpca.model.starts import SAMPLED_ROWS
 from mmpca.topics.lda import BUDGET, GROUPED_PASSES
 from mmpca.topics.spectral import GROUPED_ROWS, N_PASSES

@@ -32,8 +32,8 @@ STEPS = (
 SEARCH = 5  # the step whose parts are shown
 SEARCH_PARTS = (
     ("screen moves", "sweep.py"),
-    ("evaluate close calls", "close_calls.py"),
-    ("merge and split clusters", "merge_split.py"),
+    ("evaluate close calls", "sweep.py"),
+    ("merge and split clusters", "search.py"),
 )
 # Layers from top to bottom, each with its modules and the numbers of the steps that happen there.
 LAYERS = (

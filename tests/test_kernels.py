@@ -23,8 +23,8 @@ from mmpca.engine.bound import (
 )
 from mmpca.engine.bound import exact_change as plain_change
 from mmpca.engine.bound import spread as plain_spread
-from mmpca.engine.close_calls import Proposals, Screen
 from mmpca.engine.state import exact_changes
+from mmpca.engine.sweep import Proposals, Screen
 from mmpca.model.dispersion import plain_deviations
 from mmpca.topics import kernels as topic_kernels
 

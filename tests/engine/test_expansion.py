@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from mmpca import engine, kernels
 from mmpca.engine.bound import expansion, responsibilities, second_order_change, size_changes, topic_curvature
-from mmpca.engine.close_calls import Proposals, Screen
-from mmpca.engine.sweep import STALE_SHARE
+from mmpca.engine.sweep import STALE_SHARE, Proposals, Screen
 
 IS_COMPILED = not numba.config.DISABLE_JIT
 SIZES = {} if IS_COMPILED else {"max_rows": 15, "max_features": 15}

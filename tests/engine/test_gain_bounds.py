@@ -7,8 +7,7 @@ from mmpca import engine, kernels
 from mmpca.backend import LocalRows
 from mmpca.engine import sweep as sweeps
 from mmpca.engine.bound import size_changes
-from mmpca.engine.close_calls import Proposals, Screen
-from mmpca.engine.sweep import GainBounds
+from mmpca.engine.sweep import GainBounds, Proposals, Screen
 
 
 def best_gain(state, i):

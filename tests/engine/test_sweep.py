@@ -16,6 +16,7 @@ from scipy.special import xlogy
 from mmpca import engine
 from mmpca.backend import LocalRows, open_threads
 from mmpca.engine import sweep as sweeps
+from mmpca.engine.search import block_size
 from mmpca.monitor import History, Monitor, Progress
 
 IS_COMPILED = not numba.config.DISABLE_JIT
@@ -390,9 +391,9 @@ def test_compiled_and_interpreted_kernels_search_alike(make_problem, tmp_path):
 
 
 def test_the_size_of_a_block_depends_on_the_number_of_rows_alone():
-    assert [sweeps.block_size(n, "greedy") for n in (1, 100, 1600, 10**5, 10**6)] == [32, 32, 100, 4096, 15625]
-    assert [sweeps.block_size(n, "greedy", is_careful=True) for n in (1, 100, 1600, 10**6)] == [32, 32, 400, 62500]
-    assert sweeps.block_size(12345, "cvem") == 12345
+    assert [block_size(n, "greedy") for n in (1, 100, 1600, 10**5, 10**6)] == [32, 32, 100, 4096, 15625]
+    assert [block_size(n, "greedy", is_careful=True) for n in (1, 100, 1600, 10**6)] == [32, 32, 400, 62500]
+    assert block_size(12345, "cvem") == 12345
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

@@ -5,9 +5,17 @@ The engine works on arrays: counts, labels, topics. Five functions connect the s
 """
 
 from mmpca.engine.bound import icl
-from mmpca.engine.merge_split import MergePath, merge_once, merge_path, split_once
 from mmpca.engine.refit import estimate_prior, refit_topics
-from mmpca.engine.search import search
+from mmpca.engine.search import (
+    Algorithm,
+    MergePath,
+    SearchOptions,
+    climb,
+    merge_once,
+    merge_path,
+    search,
+    split_once,
+)
 from mmpca.engine.shares import (
     fit_varying_shares,
     log_weights_without_row,
@@ -16,7 +24,7 @@ from mmpca.engine.shares import (
 )
 from mmpca.engine.soft import anneal, vbem
 from mmpca.engine.state import State, bound, build, check, copy, from_sums, gain, joins, move, refresh, relabel
-from mmpca.engine.sweep import Algorithm, SearchOptions, assign, climb
+from mmpca.engine.sweep import assign
 
 __all__ = [
     "Algorithm",

@@ -23,8 +23,8 @@ from mmpca.counts import Counts
 from mmpca.engine.bound import Array, Prior, cluster_bound
 from mmpca.engine.bound import responsibilities as phi_of_features
 from mmpca.engine.refit import em_step, feature_slices
+from mmpca.engine.search import ROUNDING, SearchOptions
 from mmpca.engine.state import FixedTopics, State, build
-from mmpca.engine.sweep import ROUNDING, SearchOptions
 from mmpca.monitor import History
 
 Labels = NDArray[np.int32]

@@ -1,56 +1,31 @@
-"""Sweeps over the rows: how each algorithm visits a block, and the epochs that climb to a maximum of the bound.
+"""Sweeps over the rows: how each algorithm visits a block of them.
 
-A sweep is a sequence of fixed-size blocks of a random order. The greedy sweep *proposes*, for all rows of a block in
-parallel, the best move against the state frozen at the start of the block, and then *applies* the proposals one by one,
-in the order of the block, if they still gain. Blocks depend on the size of the data alone, so the result does not
-depend on the number of threads or workers.
+The greedy sweep *proposes*, for all rows of a block in parallel, the best move against the state frozen at the start of
+the block, and then *applies* the proposals one by one, in the order of the block, if they still gain. Close calls, for
+which the second-order gain does not decide whether the bound rises, are evaluated exactly.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmpca import kernels
-from mmpca.backend import LocalRows, RowBackend, Rows, Threads, map_rows, row_totals
+from mmpca.backend import RowBackend, Rows, Threads, map_rows, row_totals
 from mmpca.counts import Counts, stacked
-from mmpca.engine.bound import Array, Prior, size_changes
-from mmpca.engine.close_calls import CloseCalls, Proposals, Screen
+from mmpca.engine.bound import Array, size_changes
 from mmpca.engine.refit import replace_topics
-from mmpca.engine.state import Clusters, FixedTopics, State, bound, gain, move, refresh, relabel
-from mmpca.monitor import History
-
-Algorithm = Literal["greedy", "exact", "cvem", "vbem"]
+from mmpca.engine.state import ROWS_PER_TASK, Clusters, FixedTopics, State, bound, gain, move
 
 STALE_SHARE = 0.2  # counts moved since a cluster's last refresh, as a share of its total, before the next
 ROWS_AT_ONCE = 4096  # rows of a block whose gains in all clusters are in memory at the same time
 # Work (rows x clusters x topics x features) up to which convergence is verified exactly, or with very wide margins.
 EXACT_CHECK_WORK, WIDE_CHECK_WORK = 2_000_000, 100_000_000
 EXACT_FACTOR = 1e100  # trusts no estimate
-# Blocks grow with the data so that their overhead stays small.
-MIN_BLOCK, BLOCKS_PER_EPOCH = 32, 16
-LARGE_BLOCK, MOST_BLOCKS = 4096, 64  # blocks stop growing at this size, until there are this many of them
-CAREFUL_BLOCKS = 4  # in a careful epoch; each replaces at most this many ordinary blocks
-ROUNDING = 1e-12  # relative rounding error of a bound
-
-
-class SearchOptions(NamedTuple):
-    """Options of a search that all starts share."""
-
-    n_clusters: int
-    alpha: Prior = 1.0  # Dirichlet prior of the clusters' topic shares
-    algorithm: Algorithm = "greedy"
-    max_epochs: int = 200
-    tol: float = 1e-10  # a move must gain more than this share of the bound's magnitude
-    few_moves: int = 0  # stop after an epoch with at most this many moves
-    patience: int = 1  # give up after this many starts in a row without a better bound
-    known: NDArray[np.int32] | None = None  # labels of rows that never move, -1 for the others, (N,)
-    refits_topics: bool = False  # whether "exact" re-estimates the topics, in place, after every move
-    merge_split: bool = True  # whether whole clusters may be merged and split
-    verify_factor: float | None = None  # of error bounds when convergence is verified; None for `verify_factor`
+PRECISION = 0.01  # of an exact evaluation, as a share of the gain that a move must have
 
 
 # --- one block --------------------------------------------------------------------------------------------------
@@ -171,6 +146,39 @@ class GainBounds:
     def reset(self) -> None:
         """Forget all bounds."""
         self.upper[:], self.is_hard[:] = np.inf, False
+
+
+class Screen(NamedTuple):
+    """How moves are screened in one pass over the rows."""
+
+    min_gain: float  # a move must gain more than this
+    error_factor: float  # multiplies the error bounds of expansions in this pass
+    verify_factor: float  # multiplies them in the pass that verifies convergence
+    size_changes: Array  # changes of n log n when a row leaves or joins a cluster, (2, Q)
+
+
+class Proposals(NamedTuple):
+    """Results of `kernels.propose` for each row of a block; see there and `kernels.expand_row`."""
+
+    target: NDArray[np.int32]  # best move, -1 for none, (R,)
+    is_open: NDArray[np.bool_]  # whether errors leave the decision open, (R,)
+    upper: Array  # upper bound on the gain of any move, under the verifying factor, (R,)
+    rest: Array  # the same over clusters without an estimate, (R,)
+    estimate: Array  # gains of moving to each cluster; in the row's own, the change of leaving it, (R, Q)
+    below: Array  # how far below the true change may be: of joining each cluster, and of leaving the row's own, (R, Q)
+    above: Array  # how far above, likewise, (R, Q)
+
+    @classmethod
+    def empty(cls, n_rows: int, n_clusters: int) -> Self:
+        """Allocate proposals for some rows."""
+        upper, rest = np.empty((2, n_rows))
+        return cls(
+            np.empty(n_rows, dtype=np.int32),
+            np.empty(n_rows, dtype=np.bool_),
+            upper,
+            rest,
+            *np.zeros((3, n_rows, n_clusters)),  # errors of clusters without an estimate stay zero
+        )
 
 
 class GreedySweep(Sweep):
@@ -356,113 +364,86 @@ def assign_block(
     return target
 
 
-# --- epochs -----------------------------------------------------------------------------------------------------
+# --- close calls ------------------------------------------------------------------------------------------------
 
 
-def climb(
-    state: State,
-    options: SearchOptions,
-    *,
-    rng: np.random.Generator,
-    backend: RowBackend | None = None,
-    history: History | None = None,
-    sweep: Sweep | None = None,
-) -> History:
-    """Climb from the partition to one that no single move improves, in place.
+class CloseCalls:
+    """Moves of some rows, each with an estimated gain and bounds on its error.
 
-    Parameters
-    ----------
-    state : State
-        Where to start, with every cluster fresh.
-    options : SearchOptions
-        ``"exact"`` is Algorithm 1 of the paper, row by row; ``"greedy"`` proposes a block of moves by screened
-        second-order gains and applies those that still gain; ``"cvem"`` reassigns all rows with the parameters held
-        fixed.
-    rng : Generator
-        Draws the order in which the rows are visited, a new one in each epoch.
-    backend : RowBackend, optional
-        The rows, if the state does not hold them, and the threads; only "greedy" can use rows on workers.
-    history : History, optional
-        Epochs are added to it.
-    sweep : Sweep, optional
-        The sweep of an earlier climb of this state, which holds information about the rows.
-
-    Returns
-    -------
-    History
+    A move has two ends: leaving one cluster and joining another. The ends are evaluated exactly, the more uncertain one
+    first, until the move is known to gain or not; all rows that wait for the same cluster are evaluated together.
     """
-    n_rows = len(state.labels)
-    backend = LocalRows(state.rows) if backend is None else backend
-    history = History() if history is None else history
-    current, n_before = max([bound(state), *history.bounds[-1:]]), history.n_epochs  # rounding
-    if not history.bounds:
-        history.bounds.append(current)
-    sweep = _sweep(state, options, backend) if sweep is None else sweep
-    history.converged = False
-    while not history.interrupted and history.n_epochs - n_before < options.max_epochs:
-        before = state.labels.copy(), state.clusters.gamma.copy()
-        order, min_gain = rng.permutation(n_rows), options.tol * abs(current)
-        size = block_size(n_rows, options.algorithm, is_careful=sweep.is_careful)
-        if options.known is not None:
-            order = order[options.known[order] < 0]
-        try:
-            _visit_all(state, sweep, order, size, min_gain, history)
-            has_fallen = bound(state) < current - ROUNDING * abs(current)
-        except KeyboardInterrupt:
-            # Kernels always run to completion, so the labels are valid; everything else is recomputed from them.
-            history.interrupted = True
-            relabel(state, state.labels, state.clusters.gamma, backend=backend)
-            has_fallen = bound(state) < current
-        if has_fallen:
-            relabel(state, *before, backend=backend)
-            history.n_moves_now = 0
-            history.n_undone += 1
-            if not history.interrupted:
-                if sweep.undo_epoch():
-                    continue
-                break
-        else:
-            sweep.end_epoch()
-        if not np.array_equal(state.labels, before[0]):  # otherwise the bound differs from the last by rounding alone
-            current = max(current, bound(state))
-        history.end_epoch(current, state.labels)
-        history.converged = history.n_moves[-1] == 0 and not history.interrupted
-        if history.n_moves[-1] <= options.few_moves:
-            break
-    return history
 
+    def __init__(self, state: State, rows: Rows, found: Proposals, screen: Screen) -> None:
+        self.state, self.rows, self.screen = state, rows, screen
+        self.widening = screen.verify_factor / screen.error_factor
+        self.every, self.old = np.arange(len(rows)), state.labels[rows]
+        estimate, self.below, self.above, self.rest = found.estimate, found.below, found.above, found.rest
+        is_own = np.arange(state.n_clusters) == self.old[:, None]
+        self.has_estimate = (estimate > -np.inf) & ~is_own
+        self.below[~self.has_estimate & ~is_own] = self.above[~self.has_estimate & ~is_own] = 0.0
+        self.removal = estimate[self.every, self.old]  # (R,)
+        self.addition = np.where(is_own, -np.inf, estimate - self.removal[:, None])  # (R, Q)
+        # Candidates: moves that may be the best of their rows, (R, Q).
+        estimate = np.where(self.has_estimate, estimate, -np.inf)
+        best = estimate.argmax(axis=1)
+        least = estimate[self.every, best] - self.below[self.every, best] - self.below[self.every, self.old]
+        floor = np.maximum(screen.min_gain, least)
+        may_win = estimate + self._error(self.above) > floor[:, None]
+        may_gain = estimate + self.widening * self._error(self.above) > screen.min_gain
+        self.is_candidate = self.has_estimate & (may_win | may_gain)
 
-def _visit_all(state: State, sweep: Sweep, order: Rows, size: int, min_gain: float, history: History) -> None:
-    """Screen all rows, in place; if none moves, verify that with wider margins before convergence is declared."""
-    for error_factor in sweep.error_factors:
-        rows = sweep.active(order, min_gain, is_verifying=error_factor == sweep.error_factors[-1])
-        history.n_done = len(order) - len(rows)
-        for start in range(0, len(rows), size):
-            block = rows[start : start + size]
-            history.block_done(len(block), sweep.visit(block, min_gain, error_factor))
-            if history.interrupted:
-                return
-        if history.n_moves_now:
-            return
-        for q in np.flatnonzero(state.clusters.aged).tolist():
-            refresh(state, q)
+    def decide(self, threads: Threads) -> tuple[NDArray[np.int32], Array]:
+        """Return the best move of each row, -1 for none, and an upper bound on its gain under the verifying factor."""
+        leave, join = size_changes(self.state.clusters.sizes)
+        precision = max(kernels.VE_DEFICIT, PRECISION * self.screen.min_gain)
+        while len(waiting := np.flatnonzero((undecided := self._undecided()).any(axis=1))):
+            new = undecided[waiting].argmax(axis=1)  # the first undecided cluster of each row
+            error = self.below + self.above
+            is_removal = error[waiting, self.old[waiting]] > error[waiting, new]
+            end = np.where(is_removal, self.old[waiting], new)
+            for q in np.unique(end).tolist():  # all rows that wait for cluster q
+                at = waiting[end == q]
+                change, is_own = np.empty(len(at)), self.old[at] == q
+                error = self._needed(at, q) - np.where(is_own, leave[q], join[q])
+                kernel = partial(kernels.exact_changes, self.state, q, tol=precision)
+                threads.for_rows(kernel, self.rows[at], change, error, size=ROWS_PER_TASK)
+                self.removal[at[is_own]] = change[is_own] + leave[q]
+                self.addition[at[~is_own], q] = change[~is_own] + join[q]
+                self.below[at, q], self.above[at, q] = 0.0, error / self.widening
+        gain = self.removal[:, None] + self.addition
+        upper = (gain + self.widening * self._error(self.above)).max(axis=1)
+        gain = np.where(self.is_candidate, gain, -np.inf)
+        target = np.where(gain.max(axis=1) > self.screen.min_gain, gain.argmax(axis=1), -1)
+        return target.astype(np.int32), np.maximum(upper, self.rest)
 
+    def _needed(self, at: Rows, q: int) -> Array:
+        """Return the change at cluster q that some rows need for a move that may gain, (n,)."""
+        if (
+            not self.state.topics.has_one_maximum
+        ):  # with several maxima, only the end of a VE-step shows which one it finds
+            return np.full(len(at), -np.inf)
+        upper = self.removal + self.widening * self.above[self.every, self.old]
+        # Minus infinity plus an infinite error would be NaN.
+        error = self.widening * np.where(self.is_candidate, self.above, 0.0)
+        best = np.where(self.is_candidate, self.addition + error, -np.inf).max(axis=1)
+        other: Array = np.where(self.old == q, best, upper)[at]  # the other end of the move
+        return self.screen.min_gain - other
 
-def _sweep(state: State, options: SearchOptions, backend: RowBackend) -> Sweep:
-    if options.algorithm == "exact":
-        return ExactSweep(state, refits_topics=options.refits_topics)
-    if options.algorithm == "cvem":
-        return CvemSweep(state, backend.threads)
-    return GreedySweep(state, backend, options.verify_factor)
+    def _error(self, of_end: Array) -> Array:
+        """Return the errors of whole moves from those of their ends, (R, Q)."""
+        # Without an estimate the gain is minus infinity, which an infinite error would turn into NaN.
+        error: Array = np.where(self.has_estimate, of_end + of_end[self.every, self.old, None], 0.0)
+        return error
 
+    def _undecided(self) -> NDArray[np.bool_]:
+        """Return which candidates may or may not gain, (R, Q).
 
-def block_size(n_rows: int, algorithm: str, *, is_careful: bool = False) -> int:
-    """Return the number of rows evaluated against one frozen state, whatever the number of threads or workers.
-
-    A careful sweep refreshes all clusters that a block has changed, so it has fewer blocks.
-    """
-    if algorithm == "cvem":
-        return n_rows
-    # On a cluster, the tables are sent once per block, so the number of blocks must not grow without limit.
-    size = int(np.clip(n_rows // BLOCKS_PER_EPOCH, MIN_BLOCK, max(LARGE_BLOCK, n_rows // MOST_BLOCKS)))
-    return max(size, min(CAREFUL_BLOCKS * size, -(-n_rows // CAREFUL_BLOCKS))) if is_careful else size
+        A move is known not to gain only under the verifying factor: later epochs then skip the row, where long rows
+        that are hard to decide would cost as much again.
+        """
+        gain = self.removal[:, None] + self.addition - self.screen.min_gain
+        may_lose = gain - self._error(self.below) <= 0.0
+        may_gain = gain + self.widening * self._error(self.above) > 0.0
+        undecided: NDArray[np.bool_] = self.is_candidate & may_gain & may_lose
+        return undecided

@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 
 from mmpca import engine
 from mmpca.counts import Counts
-from mmpca.engine.merge_split import climb_halves, cut
+from mmpca.engine.search import climb_halves, cut
 from mmpca.errors import warn
 from mmpca.io import CountTable
 from mmpca.topics import fit_lda

@@ -10,7 +10,7 @@ from mmpca import engine
 from mmpca.backend import LocalRows, Threads, open_threads
 from mmpca.counts import as_counts
 from mmpca.engine import sweep as sweeps
-from mmpca.engine.merge_split import MergeSplit, _merge_loss_bounds
+from mmpca.engine.search import MergeSplit, _merge_loss_bounds
 from mmpca.engine.state import pooled_value
 from mmpca.monitor import History, Monitor
 
