@@ -5,6 +5,7 @@ import pytest
 from sklearn.decomposition import LatentDirichletAllocation
 
 from mmpca import engine
+from mmpca.counts import as_counts
 
 
 def assert_same_state(state, other):
@@ -52,6 +53,16 @@ def test_a_cluster_for_each_row_is_lda(make_problem):
     lda.components_ = lda.exp_dirichlet_component_ = problem.beta  # topics that are known, not estimated
     gamma = problem.build(np.arange(12)).clusters.gamma
     np.testing.assert_allclose(gamma / gamma.sum(axis=1, keepdims=True), lda.transform(problem.X), rtol=1e-5)
+
+
+def test_a_built_state_forgets_where_ve_steps_may_start_only_under_a_prior_below_one(make_problem):
+    problem = make_problem(0)
+    labels, common = problem.labels, {"n_clusters": problem.n_clusters, "beta": problem.beta}
+    near = np.random.default_rng(0).gamma(1.0, size=problem.build().clusters.gamma.shape) + 1.0
+    for alpha, is_same in ((1.0, False), (0.5, True)):
+        cold = engine.build(as_counts(problem.X), labels, **common, alpha=alpha)
+        warm = engine.build(as_counts(problem.X), labels, **common, alpha=alpha, gamma=near)
+        assert np.array_equal(warm.clusters.gamma, cold.clusters.gamma) == is_same
 
 
 def test_a_copy_changes_without_its_original(make_problem):

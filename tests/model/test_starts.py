@@ -165,16 +165,13 @@ def test_labels_that_are_no_partition_are_an_error_with_the_place(case):
 def test_clusters_begin_near_the_shares_of_their_rows_and_end_in_the_same_place(data, X):
     rows, labels = as_counts(X), data.labels.astype(np.int32)
     shares = topic_shares(rows, data.topics, prior=1.0)
-    gamma = starts.first_gamma(rows, starts.Start("kmeans", 0), OPTIONS, shares, labels)
+    gamma = starts.gamma_of_shares(rows, shares, labels, OPTIONS)
     common = {"n_clusters": 4, "beta": data.topics, "alpha": 1.0}
     cold = engine.build(rows, labels, **common).clusters.gamma
     warm = engine.build(rows, labels, **common, gamma=gamma).clusters.gamma
     np.testing.assert_allclose(gamma.sum(axis=1), cold.sum(axis=1))
     assert np.abs(gamma - cold).max() < 0.2 * cold.max()
     np.testing.assert_allclose(warm, cold, rtol=1e-6)
-    assert starts.first_gamma(rows, starts.Start("random", 0), OPTIONS, shares, labels) is None
-    small_prior = OPTIONS._replace(alpha=0.5)
-    assert starts.first_gamma(rows, starts.Start("kmeans", 0), small_prior, shares, labels) is None
 
 
 # --- the plan ---------------------------------------------------------------------------------------------------

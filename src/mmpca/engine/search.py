@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from mmpca.backend import LocalRows, RowBackend, Rows, group_sums
 from mmpca.counts import Counts
@@ -479,15 +479,15 @@ def climb_halves(
 ) -> tuple[float, Array, NDArray[np.bool_]]:
     """Climb from two halves of some rows; return their gain over one cluster, their sums (2, V) and the second half.
 
-    The climb is given up when it can no longer gain `at_least`. VE-steps start from `gamma` (K,) of the one cluster,
-    except under a prior below one, where the path to one of several maxima matters. With many topics, the climb pools
-    those that the cluster hardly uses; unless it was given up, the gain returned is that under all topics.
+    The climb is given up when it can no longer gain `at_least`. VE-steps start from `gamma` (K,) of the one cluster.
+    With many topics, the climb pools those that the cluster hardly uses; unless it was given up, the gain returned is
+    that under all topics.
     """
     n_features = rows.n_features
     rows, used = _compact(rows)
     beta = beta[:, used]
     own, own_alpha, own_gamma = _pooled(beta, alpha, gamma)
-    part = _two_clusters(rows, is_second, own, own_alpha, own_gamma)
+    part = build(rows, is_second, n_clusters=2, beta=own, alpha=own_alpha, gamma=np.stack([own_gamma, own_gamma]))
     # The bound of the part has terms n_q log(n_q / n), exactly what a split adds to the bound of all rows.
     whole, rng = pooled_value(part, [0, 1]), np.random.default_rng(0)
     gains, sweep = [bound(part) - whole], GreedySweep(part, LocalRows(rows))
@@ -499,17 +499,11 @@ def climb_halves(
         if run.converged or gains[-1] + n_left * (gains[-1] - gains[-2]) < at_least:
             break
     if len(own) < len(beta) and gains[-1] >= at_least:
-        part = _two_clusters(rows, part.labels, beta, alpha, gamma)
+        part = build(rows, part.labels, n_clusters=2, beta=beta, alpha=alpha, gamma=np.stack([gamma, gamma]))
         gains.append(bound(part) - pooled_value(part, [0, 1]))
     sums = np.zeros((2, n_features))
     sums[:, used] = part.clusters.counts
     return gains[-1], sums, part.labels == 1
-
-
-def _two_clusters(rows: Counts, labels: ArrayLike, beta: Array, alpha: Prior, gamma: Array) -> State:
-    """Return the state of two clusters whose VE-steps start from the same `gamma` (K,)."""
-    near = np.stack([gamma, gamma]) if np.min(alpha) >= 1 else None
-    return build(rows, labels, n_clusters=2, beta=beta, alpha=alpha, gamma=near)
 
 
 def _own_topics(gamma: Array, alpha: Prior) -> NDArray[np.int64]:

@@ -118,16 +118,27 @@ def build(
     beta : array of shape (K, V)
     alpha : float or array of shape (K,)
     gamma : array of shape (Q, K), optional
-        Where the VE-steps start; by default at equal topic shares.
+        Where the VE-steps start; by default at equal topic shares, and always under a prior below one: the VE-steps
+        then have several maxima, and the path to them would decide between these.
     """
     backend = LocalRows(rows) if isinstance(rows, Counts) else rows
     local = backend.rows if isinstance(backend, LocalRows) else no_rows(backend.n_features)
-    state = _blank(local, labels, n_clusters, beta, alpha)
-    relabel(state, state.labels, gamma, backend=backend)
-    return state
+    labels = np.array(labels, dtype=np.int32)
+    counts = backend.map_reduce(group_sums, np.arange(len(labels)), labels, shared=(n_clusters,))
+    sizes, near = np.bincount(labels, minlength=n_clusters), gamma if np.min(alpha) >= 1 else None
+    state = from_sums(counts, sizes, beta=beta, alpha=alpha, gamma=near, threads=backend.threads)
+    return state._replace(rows=local, labels=labels)
 
 
-def from_sums(counts: Array, sizes: ArrayLike, *, beta: Array, alpha: Prior, gamma: Array | None = None) -> State:
+def from_sums(
+    counts: Array,
+    sizes: ArrayLike,
+    *,
+    beta: Array,
+    alpha: Prior,
+    gamma: Array | None = None,
+    threads: Threads = SERIAL,
+) -> State:
     """Return a state of clusters without their rows: it has a bound and can be merged, but has no moves.
 
     Parameters
@@ -140,23 +151,16 @@ def from_sums(counts: Array, sizes: ArrayLike, *, beta: Array, alpha: Prior, gam
     alpha : float or array of shape (K,)
     gamma : array of shape (Q, K), optional
         Where the VE-steps start; by default at equal topic shares.
+    threads : Threads
+        The result does not depend on them.
     """
-    state = _blank(no_rows(counts.shape[1]), np.zeros(0), len(counts), beta, alpha)
-    clusters = state.clusters
-    clusters.counts[:], clusters.sizes[:], clusters.totals[:] = counts, sizes, counts.sum(axis=1)
-    _refresh_all(state, gamma, np.arange(len(counts)))
-    return state
-
-
-def _blank(rows: Counts, labels: ArrayLike, n_clusters: int, beta: Array, alpha: Prior) -> State:
-    """Return a state whose clusters have yet to be counted and refreshed."""
-    n_topics, n_features = beta.shape
+    n_clusters, (n_topics, n_features) = len(counts), beta.shape
     # Kernels are compiled for writable arrays, but joblib hands large arrays to processes read-only.
     beta = np.require(beta, np.float64, ["C", "A", "W", "E"])
     clusters = Clusters(
-        sizes=np.zeros(n_clusters, dtype=np.int64),
-        counts=np.zeros((n_clusters, n_features)),
-        totals=np.zeros(n_clusters),
+        sizes=np.array(sizes, dtype=np.int64),
+        counts=np.array(counts, dtype=np.float64, order="C"),
+        totals=counts.sum(axis=1, dtype=np.float64),
         gamma=np.zeros((n_clusters, n_topics)),
         weight=np.zeros((n_clusters, n_topics)),
         value=np.zeros(n_clusters),
@@ -169,8 +173,9 @@ def _blank(rows: Counts, labels: ArrayLike, n_clusters: int, beta: Array, alpha:
         moved=np.zeros(n_clusters),
         aged=np.zeros(n_clusters),
     )
-    topics = FixedTopics.of(alpha, beta)
-    return State(rows, np.array(labels, dtype=np.int32), topics, clusters)
+    state = State(no_rows(n_features), np.zeros(0, dtype=np.int32), FixedTopics.of(alpha, beta), clusters)
+    _refresh_all(state, gamma, np.arange(n_clusters), threads)
+    return state
 
 
 def relabel(
@@ -198,7 +203,7 @@ def relabel(
     _refresh_all(state, gamma, some, backend.threads)
 
 
-def _refresh_all(state: State, gamma: Array | None, some: Rows, threads: Threads = SERIAL) -> None:
+def _refresh_all(state: State, gamma: Array | None, some: Rows, threads: Threads) -> None:
     """Refresh some clusters from their counts alone, in place."""
     clusters = state.clusters
     clusters.weight[some] = 1.0 if gamma is None else topic_weights(gamma[some])

@@ -196,7 +196,7 @@ class GreedySweep(Sweep):
         self.error_factors = (1.0, self.verify_factor)
         self.gain_bounds = GainBounds(state, backend)
         self._topics = backend.broadcast(state.topics)
-        self._clusters, self._sent = backend.broadcast(state.clusters), _fingerprint(state.clusters)
+        self._clusters, self._sent = None, np.empty(0)  # clusters as they were sent last, and their fingerprint
 
     def active(self, rows: Rows, min_gain: float, *, is_verifying: bool) -> Rows:
         """Return the rows that may still gain, in their order; only the verifying pass returns to hard rows."""
@@ -207,10 +207,12 @@ class GreedySweep(Sweep):
 
     def visit(self, block: Rows, min_gain: float, error_factor: float) -> int:
         """Move rows of the block, in place; return the number of moves."""
-        sent = _fingerprint(self.state.clusters)
+        clusters = self.state.clusters
+        # At least one of these numbers changes with every move, refresh and end of an epoch.
+        sent = np.concatenate([clusters.value, clusters.totals, clusters.moved, clusters.aged, clusters.weight.ravel()])
         if not np.array_equal(sent, self._sent):  # tables are large: send them only when changed
-            self._clusters, self._sent = self.backend.broadcast(self.state.clusters), sent
-        screen = Screen(min_gain, error_factor, self.verify_factor, size_changes(self.state.clusters.sizes))
+            self._clusters, self._sent = self.backend.broadcast(clusters), sent
+        screen = Screen(min_gain, error_factor, self.verify_factor, size_changes(clusters.sizes))
         rows = np.sort(block)  # neighbors in memory are read together; moves are made in the order of the block
         shared = (self._topics, self._clusters, screen)
         results = self.backend.map_blocks(propose_moves, rows, self.state.labels[rows], shared=shared)
@@ -296,11 +298,6 @@ def _make_checked_moves(
     return sum(_make_checked_moves(state, rows[part], target[part], is_touched, min_gain) for part in halves)
 
 
-def _fingerprint(clusters: Clusters) -> Array:
-    """Return numbers of which at least one changes with every move, refresh and end of an epoch."""
-    return np.concatenate([clusters.value, clusters.totals, clusters.moved, clusters.aged, clusters.weight.ravel()])
-
-
 def verify_factor(state: State) -> float:
     """Return how much wider error bounds are in the pass that verifies convergence: the cheaper it is, the wider.
 
@@ -323,7 +320,9 @@ def propose_moves(
     threads: Threads,
 ) -> tuple[NDArray[np.int32], Array, NDArray[np.bool_], Counts]:
     """Return the best moves of some rows of a block, upper bounds on gains, close calls, and counts of movers."""
-    state = _block_state(block, rows, labels, topics, clusters)
+    own = np.zeros(block.n_rows, dtype=np.int32)
+    own[rows] = labels
+    state = State(block, own, topics, clusters)
     target, upper = np.empty(len(rows), np.int32), np.empty(len(rows))
     is_open = np.empty(len(rows), np.bool_)
     for start in range(0, len(rows), ROWS_AT_ONCE):
@@ -340,15 +339,6 @@ def propose_moves(
     return target, upper, is_open, block.take(rows[target >= 0])
 
 
-def _block_state(
-    block: Counts, rows: Rows, labels: NDArray[np.int32], topics: FixedTopics, clusters: Clusters
-) -> State:
-    """Return a state that holds a block, of which some rows have the given labels."""
-    own = np.zeros(block.n_rows, dtype=np.int32)
-    own[rows] = labels
-    return State(block, own, topics, clusters)
-
-
 def assign(state: State, rows: Rows, backend: RowBackend) -> NDArray[np.int32]:
     """Return the cluster that fits each of some rows best, all parameters held fixed, (n,)."""
     return np.asarray(map_rows(backend, assign_block, rows, shared=(state.topics, state.clusters)))
@@ -359,7 +349,7 @@ def assign_block(
 ) -> NDArray[np.int32]:
     """Return the cluster that fits each of some rows of a block best, (n,)."""
     target = np.empty(len(rows), dtype=np.int32)
-    state = _block_state(block, rows, np.zeros(len(rows), dtype=np.int32), topics, clusters)
+    state = State(block, np.zeros(block.n_rows, dtype=np.int32), topics, clusters)
     threads.for_rows(partial(kernels.assign, state), rows, target)
     return target
 

@@ -242,8 +242,7 @@ def draw_labels(
 def first_bound(rows: Counts, beta: Array, shares: Array, labels: Labels, options: engine.SearchOptions) -> float:
     """Return the bound of a partition before any VE-step, with the topic counts of the rows' own shares."""
     counts, sizes = rows.group_sums(labels, options.n_clusters), np.bincount(labels, minlength=options.n_clusters)
-    gamma = np.full((options.n_clusters, len(beta)), options.alpha, dtype=np.float64)
-    np.add.at(gamma, labels, shares * rows.row_totals()[:, None])
+    gamma = gamma_of_shares(rows, shares, labels, options)
     values = [cluster_bound(m, own, beta=beta, alpha=options.alpha) for m, own in zip(counts, gamma, strict=True)]
     return float(sum(values) + size_terms(sizes).sum())
 
@@ -400,17 +399,8 @@ def fill_empty(labels: Labels, n_clusters: int, rng: np.random.Generator) -> Lab
     return labels
 
 
-def first_gamma(
-    rows: Counts, start: Start, options: engine.SearchOptions, shares: Array | None, labels: Labels
-) -> Array | None:
-    """Return the starting point of the clusters' VE-steps, (Q, K), or None for equal topic shares.
-
-    Under a prior below one the VE-steps have several maxima, and the path to them would decide between these.
-    """
-    if np.min(options.alpha) < 1:
-        return None
-    if start.kind != "kmeans" or shares is None:
-        return start.gamma
+def gamma_of_shares(rows: Counts, shares: Array, labels: Labels, options: engine.SearchOptions) -> Array:
+    """Return the parameters of clusters that have the topic counts of their rows' own shares, (Q, K)."""
     gamma = np.full((options.n_clusters, shares.shape[1]), options.alpha, dtype=np.float64)
     np.add.at(gamma, labels, shares * rows.row_totals()[:, None])
     return gamma
@@ -437,7 +427,9 @@ def search_from(
     labels = draw_labels(local, beta, start, options, shares, rng, history.monitor)
     if options.known is not None and (labels != options.known)[options.known >= 0].any():
         labels = with_known(labels, options.known, options.n_clusters, rng)
-    gamma = first_gamma(local, start, options, shares, labels)
+    gamma = start.gamma
+    if start.kind == "kmeans" and shares is not None:
+        gamma = gamma_of_shares(local, shares, labels, options)
     beta = beta.copy() if options.refits_topics else beta
     state = engine.build(backend, labels, n_clusters=options.n_clusters, beta=beta, alpha=options.alpha, gamma=gamma)
     if options.algorithm == "vbem":
