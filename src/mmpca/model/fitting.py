@@ -31,7 +31,7 @@ from mmpca.model.starts import (
     search_from_starts,
 )
 from mmpca.monitor import History, Monitor
-from mmpca.topics import LDAFit, fit_lda
+from mmpca.topics import fit_lda
 from mmpca.topics.lda import TOL
 
 Array = NDArray[np.float64]
@@ -71,12 +71,6 @@ class Fit(NamedTuple):
     n_topic_starts: int | Literal["auto"] = "auto"
     topics_tol: float = TOL
 
-    def lda(self, rows: RowBackend) -> LDAFit:
-        """Learn topics by latent Dirichlet allocation."""
-        rng = np.random.default_rng(self.topics_seed)
-        careful: dict[str, Any] = {"row_prior": self.row_prior, "n_init": self.n_topic_starts, "tol": self.topics_tol}
-        return fit_lda(rows, self.n_topics, rng=rng, monitor=self.monitor, **careful)
-
 
 class Topics(NamedTuple):
     """Topics for the search, where they come from, and what came with them."""
@@ -103,62 +97,61 @@ class Found(NamedTuple):
 def find_clusters(fit: Fit, backend: RowBackend, saved: Saved = None, bursts: Bursts | None = None) -> Found:
     """Learn topics and find the labels that maximize the bound under them, in the units of the dispersion.
 
-    These are counts, their square roots, or effective counts. The last depend on variance factors, first those of all
-    rows, then those within the last clusters, unless `bursts` has them. ``dispersion="auto"`` is "multinomial" here.
+    These are counts, their square roots, or effective counts, which depend on `bursts`; without them, variance factors
+    are estimated. ``dispersion="auto"`` is "multinomial" here.
     """
-    starts, options = _plan(fit, backend)
+    if fit.dispersion == "polya" and bursts is None:
+        return _find_bursts(fit, backend, saved)
+    rows, dispersion = backend, "shares" if fit.dispersion == "shares" else "multinomial"
+    if bursts is not None:
+        rows, dispersion = backend.with_counts(in_units, bursts.units), "polya"
+    elif fit.stabilize == "sqrt":
+        rows = backend.with_counts(in_units, Units("sqrt"))
+    topics = learn_topics(fit, rows, saved)
+    starts, options = _plan(fit, rows, topics, saved)
+    search = partial(
+        search_from_starts,
+        rows,
+        topics.beta,
+        seed=int(fit.search_seed.generate_state(1)[0]),
+        monitor=fit.monitor,
+        sample_size=fit.sample_size,
+    )
+    is_free = fit.known is not None and isinstance(fit.start, str) and starts[0].kind != "checkpoint"
+    outcomes = search(starts, options._replace(known=None) if is_free else options)
+    # Bounds of starts on a sample are not comparable with the bound of all rows, which comes last.
+    best = best_of([outcome for outcome in outcomes if len(outcome.labels) == rows.n_rows])
+    if is_free:
+        # From the best clusters found without known labels, and from the means of the known rows.
+        seed, known = starts[0].seed, list[list[Outcome]]()
+        for start in (Start("known", seed, best.labels), Start("kmeans", seed, is_seeded=True)):
+            known.append(search([start], options))
+            if fit.monitor.is_stopped:
+                break
+        outcomes += [outcome for some in known for outcome in some]
+        best = _better_for_known(rows, fit.known, [some[-1] for some in known])
+    if isinstance(fit.topic_prior, str):
+        outcomes += _estimate_prior(fit, rows, best, options)
+        best = outcomes[-1]
+    return Found(best, outcomes, topics, rows, dispersion, fit.stabilize, bursts)
+
+
+def _find_bursts(fit: Fit, backend: RowBackend, saved: Saved) -> Found:
+    """Estimate variance factors and find clusters, in turn: first the factors of all rows, then those within clusters.
+
+    Ends when clusters hardly change. After a request to stop, only the first clusters may be unfinished.
+    """
     found: Found | None = None
     labels, n_clusters = np.zeros(backend.n_rows, dtype=np.int32), 1
-    n_rounds = MAX_ROUNDS if fit.dispersion == "polya" and bursts is None else 1
-    for number in range(1, n_rounds + 1):
-        rows, factors, dispersion = backend, bursts, "shares" if fit.dispersion == "shares" else "multinomial"
-        if fit.dispersion == "polya":
-            factors = burstiness(backend, labels, n_clusters) if bursts is None else bursts
-            rows, dispersion = backend.with_counts(in_units, factors.units), "polya"
-        elif fit.stabilize == "sqrt":
-            rows = backend.with_counts(in_units, Units("sqrt"))
-        topics = learn_topics(fit, rows, saved)
-        best, outcomes = search_labels(fit, rows, topics, starts, options, saved)
-        if found is not None and fit.monitor.is_stopped:
-            break
-        found = Found(best, outcomes, topics, rows, dispersion, fit.stabilize, factors)
-        if number == n_rounds or fit.monitor.is_stopped or is_same_partition(best.labels, labels):
+    for _ in range(MAX_ROUNDS):
+        new = find_clusters(fit, backend, saved, burstiness(backend, labels, n_clusters))
+        found = new if found is None or not fit.monitor.is_stopped else found
+        if fit.monitor.is_stopped or is_same_partition(found.best.labels, labels):
             break
         fit.monitor.checkpoint = saved = None  # only the first search is saved
-        labels, n_clusters, fit = best.labels, fit.n_clusters, fit._replace(row_prior=topics.row_prior)
+        labels, n_clusters, fit = found.best.labels, fit.n_clusters, fit._replace(row_prior=found.topics.row_prior)
     assert found is not None
-    return found._replace(is_complete=fit.dispersion != "polya" or not fit.monitor.is_stopped)
-
-
-def _plan(fit: Fit, rows: RowBackend) -> tuple[list[Start], engine.SearchOptions]:
-    """Return the starts to try and the options of the search."""
-    starts, patience = plan_starts(
-        fit.start,
-        fit.n_init,
-        n_clusters=fit.n_clusters,
-        n_topics=fit.n_topics,
-        shape=(rows.n_rows, rows.n_features),
-        seed=fit.search_seed,
-    )
-    return starts, engine.SearchOptions(
-        n_clusters=fit.n_clusters,
-        alpha=1.0 if isinstance(fit.topic_prior, str) else fit.topic_prior,
-        algorithm=fit.algorithm,
-        max_epochs=fit.max_epochs,
-        tol=float(fit.tol),
-        patience=patience,
-        known=fit.known,
-        refits_topics=isinstance(fit.refit_topics, str),
-        merge_split=fit.merge_split,
-    )
-
-
-def is_same_partition(labels: NDArray[np.int32], others: NDArray[np.int32]) -> bool:
-    """Return True if two partitions hardly differ, however their clusters are numbered."""
-    table = np.zeros((labels.max() + 1, others.max() + 1))
-    np.add.at(table, (labels, others), 1)
-    agreeing = min(table.max(axis=0).sum(), table.max(axis=1).sum())
-    return bool(agreeing >= SAME_SHARE * len(labels))
+    return found._replace(is_complete=not fit.monitor.is_stopped)
 
 
 # --- topics -----------------------------------------------------------------------------------------------------
@@ -177,7 +170,8 @@ def learn_topics(fit: Fit, rows: RowBackend, saved: Saved = None) -> Topics:
         beta = editing.seeded_topics(rows.take(some), totals, fit.n_topics, fit.topic_seeds, rng, fit.monitor)
         topics = Topics(beta, "lda")
     elif source == "lda":
-        lda = fit.lda(rows)
+        careful: dict[str, Any] = {"row_prior": fit.row_prior, "n_init": fit.n_topic_starts, "tol": fit.topics_tol}
+        lda = fit_lda(rows, fit.n_topics, rng=rng, monitor=fit.monitor, **careful)
         topics = Topics(lda.beta, source, row_prior=lda.row_prior)
     elif source in ("mixture", "tfidf"):
         fit.monitor.begin("topics", "topics: clustering without topics")
@@ -202,47 +196,33 @@ def learn_topics(fit: Fit, rows: RowBackend, saved: Saved = None) -> Topics:
 # --- labels -----------------------------------------------------------------------------------------------------
 
 
-def search_labels(
-    fit: Fit,
-    rows: RowBackend,
-    topics: Topics,
-    starts: list[Start],
-    options: engine.SearchOptions,
-    saved: Saved = None,
-) -> tuple[Outcome, list[Outcome]]:
-    """Find the labels that maximize the bound under given topics; return the best search and all of them."""
-    resumed = None if saved is None else saved.labels
-    if resumed is not None:
-        starts = [Start("checkpoint", starts[0].seed, resumed)]
+def _plan(fit: Fit, rows: RowBackend, topics: Topics, saved: Saved) -> tuple[list[Start], engine.SearchOptions]:
+    """Return the starts to try and the options of the search."""
+    starts, patience = plan_starts(
+        fit.start,
+        fit.n_init,
+        n_clusters=fit.n_clusters,
+        n_topics=fit.n_topics,
+        shape=(rows.n_rows, rows.n_features),
+        seed=fit.search_seed,
+    )
+    if saved is not None and saved.labels is not None:
+        starts = [Start("checkpoint", starts[0].seed, saved.labels)]
     elif topics.labels is not None and isinstance(fit.start, str) and fit.start in ("auto", "mixture"):
         # Under their own topics, these labels are nearly a maximum that other starts reach as well.
         others = [] if isinstance(fit.n_init, str) else starts[1:]
         starts = [Start("mixture", starts[0].seed, topics.labels), *others]
-    search = partial(
-        search_from_starts,
-        rows,
-        topics.beta,
-        seed=int(fit.search_seed.generate_state(1)[0]),
-        monitor=fit.monitor,
-        sample_size=fit.sample_size,
+    return starts, engine.SearchOptions(
+        n_clusters=fit.n_clusters,
+        alpha=1.0 if isinstance(fit.topic_prior, str) else fit.topic_prior,
+        algorithm=fit.algorithm,
+        max_epochs=fit.max_epochs,
+        tol=float(fit.tol),
+        patience=patience,
+        known=fit.known,
+        refits_topics=isinstance(fit.refit_topics, str),
+        merge_split=fit.merge_split,
     )
-    is_free = fit.known is not None and isinstance(fit.start, str) and resumed is None
-    outcomes = search(starts, options._replace(known=None) if is_free else options)
-    # Bounds of starts on a sample are not comparable with the bound of all rows, which comes last.
-    best = best_of([outcome for outcome in outcomes if len(outcome.labels) == rows.n_rows])
-    if is_free:
-        # From the best clusters found without known labels, and from the means of the known rows.
-        seed, known = starts[0].seed, list[list[Outcome]]()
-        for start in (Start("known", seed, best.labels), Start("kmeans", seed, is_seeded=True)):
-            known.append(search([start], options))
-            if fit.monitor.is_stopped:
-                break
-        outcomes += [outcome for some in known for outcome in some]
-        best = _better_for_known(rows, fit.known, [some[-1] for some in known])
-    if isinstance(fit.topic_prior, str):
-        outcomes += _estimate_prior(fit, rows, best, options)
-        best = outcomes[-1]
-    return best, outcomes
 
 
 def _better_for_known(rows: RowBackend, known: Labels | None, candidates: list[Outcome]) -> Outcome:
@@ -290,6 +270,14 @@ def _estimate_prior(fit: Fit, rows: RowBackend, best: Outcome, options: engine.S
         if np.array_equal(outcome.labels, best.labels):
             break
     return outcomes[1:] or [best]
+
+
+def is_same_partition(labels: NDArray[np.int32], others: NDArray[np.int32]) -> bool:
+    """Return True if two partitions hardly differ, however their clusters are numbered."""
+    table = np.zeros((labels.max() + 1, others.max() + 1))
+    np.add.at(table, (labels, others), 1)
+    agreeing = min(table.max(axis=0).sum(), table.max(axis=1).sum())
+    return bool(agreeing >= SAME_SHARE * len(labels))
 
 
 # --- what is measured after a search ------------------------------------------------------------------------------
