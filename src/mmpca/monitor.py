@@ -189,12 +189,12 @@ class Monitor:
 
     def silent(self) -> Monitor:
         """Return a monitor for a part of the work whose stages are not reported, but which a callback can stop."""
+        return Monitor(lambda _: self.poll())
 
-        def pass_on(_: Progress) -> bool:
-            self.step(0)
-            return self.is_stopped
-
-        return Monitor(pass_on)
+    def poll(self) -> bool:
+        """Give the callback a chance to stop the computation; return True if it should stop."""
+        self.step(0)
+        return self.is_stopped
 
     def begin(self, stage: str, text: str, n_steps: float = 0) -> None:
         """Begin a stage; `n_steps` is 0 if the number of steps is unknown."""

@@ -19,7 +19,7 @@ from scipy.special import chdtr, pdtr
 from mmpca.counts import Counts, transposition_hint
 from mmpca.errors import SuspiciousCountsWarning, warn
 from mmpca.model.dispersion import LARGE_INDEX, overdispersion
-from mmpca.model.starts import SAMPLED_ROWS, auto_plan
+from mmpca.model.starts import SAMPLED_ROWS, plan_starts
 
 Level = Literal["error", "warning", "note"]
 Names = Sequence[str] | NDArray[np.generic]
@@ -330,8 +330,10 @@ ENTRY_BYTES, SHARE_BYTES = 8, 48  # each entry, each row and topic: of the rows 
 
 def expected_seconds(counts: Counts, n_clusters: int, n_topics: int) -> float:
     """Estimate the time of a fit on one core: import, topics, starts, search over all rows, refit."""
-    n_planned, patience = auto_plan(counts.n_rows, n_clusters * n_topics * counts.n_features)
-    n_starts = min(n_planned, patience + 1)
+    shape = (counts.n_rows, counts.n_features)
+    sizes: dict[str, Any] = {"n_clusters": n_clusters, "n_topics": n_topics, "shape": shape}
+    planned, patience = plan_starts("auto", "auto", **sizes, seed=np.random.SeedSequence(0))
+    n_starts = min(len(planned), patience + 1)
     work = counts.nnz * n_topics
     topics = EM_SECONDS * min(work, EM_WORK) + PASS_SECONDS * max(0.0, work - EM_WORK)
     tables = TABLE_SECONDS * n_clusters * n_topics * counts.n_features

@@ -6,9 +6,8 @@ Every kind of start is one function from rows in topic space, or from counts, to
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from threading import Event
 from time import perf_counter
@@ -136,10 +135,9 @@ def plan_starts(
     n_samples, n_features = shape
     if not isinstance(start, str):
         return [Start("given", int(seed.generate_state(1)[0]), start)], 1
-    table_size = int(n_clusters) * int(n_topics) * n_features
-    n_starts, patience = auto_plan(n_samples, table_size)
+    is_expensive = int(n_clusters) * int(n_topics) * n_features > LARGE_TABLES
+    n_starts, patience = (1, 1) if is_expensive else next(plan for limit, plan in AUTO_PLANS if n_samples <= limit)
     kinds: tuple[str, ...] = (start,)
-    is_expensive = table_size > LARGE_TABLES
     if start == "auto":
         kinds = ("kmeans",) if is_expensive or n_starts == AUTO_PLANS[-1][1][0] else KINDS
     elif start != "kmeans" and is_expensive:  # these cannot be judged before the search
@@ -149,16 +147,6 @@ def plan_starts(
     n_draws = EXPENSIVE_DRAWS if is_expensive and isinstance(n_init, str) else 1
     seeds = [int(word) for word in seed.generate_state(n_starts)]
     return [Start(kinds[number % len(kinds)], word, n_draws=n_draws) for number, word in enumerate(seeds)], patience
-
-
-def auto_plan(n_samples: int, table_size: int) -> tuple[int, int]:
-    """Return the maximum number of starts, and the patience, for ``n_init="auto"``.
-
-    Data whose tables are large (clusters x topics x features) get a single start.
-    """
-    if table_size > LARGE_TABLES:
-        return 1, 1
-    return next(plan for limit, plan in AUTO_PLANS if n_samples <= limit)
 
 
 def check_labels(labels: Any, n_samples: int, n_clusters: int) -> Labels:
@@ -252,15 +240,8 @@ def random_labels(n_samples: int, n_clusters: int, rng: np.random.Generator) -> 
     return rng.permutation(np.arange(n_samples) % n_clusters).astype(np.int32)
 
 
-@contextmanager
-def _ignoring_convergence() -> Iterator[None]:
-    """Ignore convergence warnings inside a ``with`` block."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield
-
-
-_without_convergence_warnings = SharedSetting(_ignoring_convergence).held  # starts are drawn in several threads
+_ignore_convergence = partial(warnings.catch_warnings, action="ignore", category=ConvergenceWarning)
+_without_convergence_warnings = SharedSetting(_ignore_convergence).held  # starts are drawn in several threads
 
 
 def kmeans_labels(points: Array, n_clusters: int, rng: np.random.Generator, known: Labels | None = None) -> Labels:
@@ -302,17 +283,12 @@ def mixture_labels(
     not depend on the number of threads.
     """
     monitor = Monitor() if monitor is None else monitor
-
-    def is_stopped() -> bool:
-        monitor.step(0)
-        return monitor.is_stopped
-
     points = tfidf_points(rows, rng, monitor, threads) if from_tfidf else None
     chain_starts = list[tuple[np.random.RandomState, Labels | None]]()
-    while len(chain_starts) < n_chains and not (chain_starts and is_stopped()):
+    while len(chain_starts) < n_chains and not (chain_starts and monitor.poll()):
         first = None if points is None else kmeans_labels(points, n_clusters, rng)
         chain_starts.append((np.random.RandomState(int(rng.integers(2**31))), first))
-    chains = run_chains(rows, n_clusters, chain_starts, is_stopped=is_stopped, map_chains=threads.map)
+    chains = run_chains(rows, n_clusters, chain_starts, is_stopped=monitor.poll, map_chains=threads.map)
     return max(chains, key=lambda chain: chain.history[-1]).labels.astype(np.int32)
 
 
@@ -328,31 +304,26 @@ def tfidf_points(rows: Counts, rng: np.random.Generator, monitor: Monitor, threa
     X = TfidfTransformer().fit_transform(rows.to_csr())
     tall, wide = (X, X.T.tocsr()) if rows.n_rows >= rows.n_features else (X.T.tocsr(), X)
     n_directions, random_state = min(N_DIRECTIONS, *X.shape), np.random.RandomState(int(rng.integers(2**31)))
-
-    def product(matrix: Any, basis: Array) -> Array:
-        monitor.step(0)
-        result = np.empty((matrix.shape[0], basis.shape[1]))
-
-        def multiply(part: slice) -> None:
-            result[part] = matrix[part] @ basis
-
-        threads.map(multiply, even_slices(matrix.indptr, MAX_SLICES))
-        return result
-
     with one_blas_thread():  # also on workers: the number of threads would decide the last digits
         basis: Array = random_state.normal(size=(tall.shape[1], n_directions + N_SPARE))
         for _ in range(N_POWERS[min(X.shape) > 10 * n_directions]):
-            if monitor.is_stopped:
+            if monitor.poll():
                 break
             for matrix in (tall, wide):
-                basis = linalg.lu(product(matrix, basis), permute_l=True, overwrite_a=True)[0]
+                basis = linalg.lu(_product(matrix, basis, threads), permute_l=True, overwrite_a=True)[0]
         # In Fortran order: LAPACK would otherwise work on copies, which may take more memory than the rows.
-        basis = np.asarray(linalg.qr(np.asfortranarray(product(tall, basis)), mode="economic", overwrite_a=True)[0])
-        left, sizes, right = linalg.svd(product(wide, basis), full_matrices=False)
+        image = np.asfortranarray(_product(tall, basis, threads))
+        basis = np.asarray(linalg.qr(image, mode="economic", overwrite_a=True)[0])
+        left, sizes, right = linalg.svd(_product(wide, basis, threads), full_matrices=False)
         directions = left[:, :n_directions] if wide is X else basis @ right[:n_directions].T
     directions *= sizes[:n_directions]
     points: Array = normalize(directions, copy=False)
     return points
+
+
+def _product(matrix: Any, basis: Array, threads: Threads) -> Array:
+    """Return the product of a sparse matrix in CSR format and a dense one."""
+    return np.concatenate(threads.map(lambda part: matrix[part] @ basis, even_slices(matrix.indptr, MAX_SLICES)))
 
 
 def mixture_topics(
@@ -485,14 +456,11 @@ def search_from_starts(
         return _search_sample_first(backend, beta, starts, options, seed, monitor, int(sample_size))
     if not isinstance(backend, LocalRows):
         return _search_on_workers(backend, np.arange(backend.n_rows), beta, starts, options, monitor)
-    rows, threads = backend.rows, backend.threads
-    if shares is None and any(start.kind == "kmeans" for start in starts):
-        monitor.begin("shares", "computing the topic shares of the rows", rows.n_rows)
-        tol = _shares_tol(rows.n_rows)
-        shares = topic_shares(rows, beta, prior=options.alpha, tol=tol, threads=threads, monitor=monitor)
+    if shares is None:
+        shares = _shares_for(starts, backend, np.arange(backend.n_rows), beta, options, monitor)
     monitor.begin("starts", "start 1: drawing labels", len(starts))
     # With many rows, one start keeps all threads busy, so the starts run one after another.
-    n_parallel = 1 if rows.n_rows > SHARED_ROWS else min(threads.n_threads, len(starts))
+    n_parallel = 1 if backend.n_rows > SHARED_ROWS else min(backend.threads.n_threads, len(starts))
     search, outcomes = partial(search_from, beta=beta, options=options, shares=shares), list[Outcome]()
     try:
         if n_parallel > 1:
@@ -613,15 +581,13 @@ def _search_on_workers(
     monitor: Monitor,
 ) -> list[Outcome]:
     """Search some rows from the starts on workers, as many at a time as are needed in any case."""
-    shares: Any = None
-    if any(start.kind == "kmeans" for start in starts):
-        monitor.begin("shares", "computing the topic shares of the rows")
-        shared = (beta, options.alpha, _shares_tol(len(rows)))
-        shares = backend.broadcast(map_rows(backend, shares_of_block, rows, shared=shared))
-    sent, outcomes = (backend.broadcast(beta), backend.broadcast(options)), list[Outcome]()
+    shares = _shares_for(starts, backend, rows, beta, options, monitor)
+    sent = [backend.broadcast(value) for value in (beta, options, shares)]
+    outcomes = list[Outcome]()
     monitor.begin("starts", "searching from the first starts on the workers", len(starts))
     while n_next := n_needed([one.bound for one in outcomes], options.patience, len(starts)):
-        tasks = [(rows, sent[0], start, sent[1], shares) for start in starts[len(outcomes) : len(outcomes) + n_next]]
+        some = starts[len(outcomes) : len(outcomes) + n_next]
+        tasks = [(rows, sent[0], start, sent[1], sent[2]) for start in some]
         try:
             outcomes += backend.map(search_from, tasks)
         except KeyboardInterrupt:
@@ -634,14 +600,28 @@ def _search_on_workers(
     return outcomes
 
 
-def _shares_tol(n_rows: int) -> float:
-    """Return the precision of the shares for k-means: with many rows, fewer digits suffice for a start."""
-    return 1e-3 if n_rows >= SAMPLED_ROWS else 1e-6
+def _shares_for(
+    starts: Sequence[Start],
+    backend: RowBackend,
+    rows: Rows,
+    beta: Array,
+    options: engine.SearchOptions,
+    monitor: Monitor,
+) -> Array | None:
+    """Return some rows in topic space, (n, K), if k-means needs them for a start."""
+    if all(start.kind != "kmeans" for start in starts):
+        return None
+    monitor.begin("shares", "computing the topic shares of the rows", len(rows))
+    tol = 1e-3 if len(rows) >= SAMPLED_ROWS else 1e-6  # with many rows, fewer digits suffice for a start
+    shares: Array = map_rows(backend, shares_of_block, rows, shared=(beta, options.alpha, tol, monitor))
+    return shares
 
 
-def shares_of_block(block: Counts, rows: Rows, beta: Array, prior: float, tol: float, threads: Threads) -> Array:
+def shares_of_block(
+    block: Counts, rows: Rows, beta: Array, prior: float | Array, tol: float, monitor: Monitor, threads: Threads
+) -> Array:
     """Return the topic shares of some rows of a block, (n, K)."""
-    return topic_shares(block.take(rows), beta, prior=prior, tol=tol)
+    return topic_shares(block.take(rows), beta, prior=prior, tol=tol, threads=threads, monitor=monitor)
 
 
 def best_of(outcomes: Sequence[Outcome]) -> Outcome:
