@@ -1,16 +1,21 @@
 """Insert figures and tables of finished experiments into docs/experiments.md; `make experiments` runs them first.
 
-Results may be in several folders, for example if some methods were run with a different version or on fewer data sets.
+Results may be in several folders, for example if some methods were run with a different version or on fewer data sets:
+a method comes from the last folder that has it. With --add, later folders replace single data sets only. The results of
+all data sets are kept in docs/experiments/runs, a folder of results itself, so long experiments can be run in parts:
+
+    python docs/draw_experiments.py --add docs/experiments/runs new-results
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +30,17 @@ SHOWN_LEVELS = (0.0, 0.2, 0.4, 0.6)  # of noise, on the page; the files have all
 
 def main() -> None:
     """Update the page from the folders of results given on the command line."""
-    folders = [Path(argument) for argument in sys.argv[1:]]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="*", type=Path, help="folders of results, such as those of `make experiments`")
+    parser.add_argument("--add", action="store_true", help="replace single data sets instead of whole methods")
+    options = parser.parse_args()
+    folders = options.folders
     if not folders or not all(any(result_table(folder, name).exists() for name in EXPERIMENTS) for folder in folders):
         sys.exit("Pass folders of results that contain, for example, noise/noise.csv: see `make experiments`.")
-    update(folders, Path(__file__).with_name("experiments.md"))
+    update(folders, Path(__file__).with_name("experiments.md"), adds=options.add)
 
 
-def update(folders: Sequence[Path], document: Path) -> None:
+def update(folders: Sequence[Path], document: Path, *, adds: bool = False) -> None:
     """Replace the tables and figures of all experiments with results in the folders; the rest of the page is kept."""
     text = document.read_text(encoding="utf-8")
     figures = document.with_suffix("")
@@ -40,12 +49,15 @@ def update(folders: Sequence[Path], document: Path) -> None:
         paths = [path for folder in folders if (path := result_table(folder, name)).exists()]
         section = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", flags=re.DOTALL)
         if paths and section.search(text):
-            results = combined(name, [read_table(path) for path in paths])
+            results = combined(name, [read_table(path) for path in paths], adds=adds)
             content = (
                 f"![Figure of {name}]({figures.name}/{name}.svg)\n\n{data_sets(results)}{page_table(name, results)}"
             )
             write_details(name, results, figures)
             text = section.sub(lambda found, content=content: f"{found[1]}\n{content}\n{found[2]}", text)
+            if isinstance(make(name), MethodComparison):
+                (figures / "runs" / name).mkdir(parents=True, exist_ok=True)
+                write_csv(result_table(figures / "runs", name), shortened(results))
             if len(paths) == 1:
                 shutil.copy(paths[0].with_suffix(".svg"), figures)
             else:
@@ -58,21 +70,29 @@ def result_table(folder: Path, name: str) -> Path:
     return folder / name / f"{name}.csv"
 
 
-def combined(name: str, tables: Sequence[Table]) -> Table:
-    """Return the rows of all tables, in the order of one run; a method comes from the last table that has it."""
+def combined(name: str, tables: Sequence[Table], *, adds: bool = False) -> Table:
+    """Return the rows of all tables, in the order of one run.
+
+    A method comes from the last table that has it; with `adds`, this holds for each data set of a method.
+    """
     if len(tables) == 1:
         return tables[0]
     experiment = make(name)
     if not isinstance(experiment, MethodComparison):
         raise ValueError(f"{name} is in several folders, but only comparisons of methods can be combined.")
-    last = {method: number for number, table in enumerate(tables) for method in table["method"]}
-    rows = [
-        dict(zip(table, row, strict=True))
-        for number, table in enumerate(tables)
-        for row in zip(*table.values(), strict=True)
-        if last[row[list(table).index("method")]] == number
-    ]
-    return experiment.sorted_table(rows)
+    rows = [[dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)] for table in tables]
+
+    def identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
+        return (row["method"], row["seed"], *experiment.position(row)) if adds else (row["method"],)
+
+    last = {identity(row): number for number, found in enumerate(rows) for row in found}
+    kept = (row for number, found in enumerate(rows) for row in found if last[identity(row)] == number)
+    return experiment.sorted_table(kept)
+
+
+def shortened(table: Table) -> Table:
+    """Return a table with at most five decimals, which a file of thousands of rows can do with."""
+    return {name: [round(x, 5) if isinstance(x, float) else x for x in column] for name, column in table.items()}
 
 
 def draw(name: str, results: Table, folder: Path) -> None:

@@ -82,6 +82,21 @@ def test_a_method_is_taken_from_the_last_folder_that_has_it_with_its_own_number_
     assert (tmp_path / "page" / "sample-size.svg").stat().st_size > 0
 
 
+def test_data_sets_can_be_added_to_those_of_earlier_runs(script, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(DOCUMENT)
+    for folder, seed, replicates, ari in (("first", 1000, 3, 0.8), ("second", 1002, 2, 0.6)):
+        experiment = make("sample-size", seed=seed, replicates=replicates, families=("mmpca",))
+        records = {task: {"MMPCA": {"ari": ari, "nmi": ari}} for task in experiment.tasks()}
+        (tmp_path / folder / "sample-size").mkdir(parents=True)
+        write_output(experiment, records, tmp_path / folder / "sample-size")
+    script.update([tmp_path / "first"], page)
+    script.update([tmp_path / "page" / "runs", tmp_path / "second"], page, adds=True)
+    section = page.read_text().partition("<!-- begin sample-size -->")[2].partition("<!-- end")[0]
+    assert "4 data sets for each setting.\n" in section
+    assert f"| MMPCA |{' 0.700 |' * 5}\n" in section  # two of 0.8, and two of 0.6, one of which replaced another
+
+
 @pytest.mark.parametrize("arguments", [[], ["nowhere"], ["one", "two"]])
 def test_a_folder_without_results_is_an_error(arguments, script, monkeypatch):
     monkeypatch.setattr("sys.argv", ["draw_experiments.py", *arguments])
