@@ -104,17 +104,21 @@ def em_step(
         counts, ends = np.zeros_like(beta_rows), (part.start, part.stop)
         return counts, kernels.em_block(rows, *ends, theta, beta_rows, row_prior, is_scored, new_theta, counts)
 
-    counts, value = np.zeros_like(beta_rows), log_prior(problem, mixture) if is_scored else np.nan
-    for part_counts, part_value in threads.imap(step, slices_of(rows) if slices is None else slices):
+    parts = threads.imap(step, slices_of(rows) if slices is None else slices)
+    counts, value = next(parts)
+    value += log_prior(problem, mixture) if is_scored else np.nan
+    for part_counts, part_value in parts:
         counts += part_counts
         value += part_value
-    return Mixture(new_theta, topics_of(counts * beta_rows, is_present, smoothing)), value
+    counts *= beta_rows
+    return Mixture(new_theta, topics_of(counts, is_present, smoothing)), value
 
 
 def topics_of(counts: Array, is_present: NDArray[np.bool_], smoothing: float) -> Array:
     """Return topics (V, K) from the expected counts of features in topics (V, K)."""
-    smoothed = np.where(is_present[:, None], counts + smoothing, 0.0)
-    topics: Array = smoothed / smoothed.sum(axis=0)
+    topics: Array = counts + smoothing
+    topics[~is_present] = 0.0
+    topics /= topics.sum(axis=0)
     return topics
 
 
@@ -184,7 +188,8 @@ def run_em(
             longest *= GROWTH
         fallback, _ = step(once)
         least = objective
-        change = 0.5 * float(np.abs(once.beta_rows - fallback.beta_rows).sum(axis=0).mean())
+        moved = once.beta_rows - fallback.beta_rows
+        change = 0.5 * float(np.abs(moved, out=moved).sum(axis=0).mean())
         extrapolated, length = _extrapolate(mixture, once, fallback, longest)
         mixture, _ = step(extrapolated)
         n_passes += 3
@@ -197,16 +202,24 @@ def run_em(
 
 def _extrapolate(start: Mixture, once: Mixture, twice: Mixture, longest: float) -> tuple[Mixture, float]:
     """Extrapolate two steps of EM; return the result and the step length, which is 1 for the two steps alone."""
+    # Many steps are made on small data, where arithmetic in place takes half the time.
     slope = [b - a for a, b in zip(start, once, strict=True)]
-    bend = [c - b - d for b, c, d in zip(once, twice, slope, strict=True)]
+    bend = [c - b for b, c in zip(once, twice, strict=True)]
+    for d, e in zip(slope, bend, strict=True):
+        e -= d
     # Squares not by BLAS, whose number of threads would determine the order of the sum.
     squares = [sum(float(np.einsum("ij,ij->", array, array)) for array in arrays) for arrays in (slope, bend)]
     length = min(max(1.0, np.sqrt(squares[0] / max(squares[1], 1e-300))), longest)
-    theta, beta_rows = (
-        np.maximum(a + 2 * length * d + length**2 * e, LEAST_KEPT * c)
-        for a, c, d, e in zip(start, twice, slope, bend, strict=True)
-    )
-    return Mixture(theta / theta.sum(axis=1, keepdims=True), beta_rows / beta_rows.sum(axis=0)), length
+    for a, c, d, e in zip(start, twice, slope, bend, strict=True):
+        d *= 2 * length
+        d += a
+        e *= length**2
+        d += e
+        np.maximum(d, np.multiply(c, LEAST_KEPT, out=e), out=d)
+    theta, beta_rows = slope
+    theta /= theta.sum(axis=1, keepdims=True)
+    beta_rows /= beta_rows.sum(axis=0)
+    return Mixture(theta, beta_rows), length
 
 
 # --- shares under fixed topics ----------------------------------------------------------------------------------
