@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import numba
@@ -209,11 +210,13 @@ def run_chains(
     priors: tuple[float, float] = PRIORS,
     n_passes: int = N_PASSES,
     is_stopped: Callable[[], bool] | None = None,
-    map_chains: Callable[[Callable[[int], bool], Sequence[int]], Iterable[bool]] = map,
+    map_chains: Callable[[Callable[[int], None], Sequence[int]], Iterable[None]] = map,
 ) -> list[Chain]:
     """Run chains side by side from generators and labels, as in `run_chain`, and return their final states.
 
-    `map_chains` runs a pass of each chain, possibly in threads; a request to stop ends all chains after the same pass.
+    `map_chains` makes the passes, possibly in threads: three chains also keep two threads busy, because each pass is
+    made by the chain that has waited longest. After a request to stop, all chains end after the same pass, except for
+    those that have begun another one.
     """
     is_present = rows.column_totals() > 0
     features, row_totals = (np.cumsum(is_present) - 1)[rows.indices], rows.row_totals()
@@ -224,17 +227,29 @@ def run_chains(
         chains.append(Chain(labels, sums, np.bincount(labels, minlength=n_clusters).astype(np.float64), []))
     totals = [chain.sums.sum(axis=0) for chain in chains]
 
-    def make_pass(number: int) -> bool:
-        (labels, sums, sizes, history), uniforms = chains[number], starts[number][0].uniform(size=rows.n_rows)
-        for first in range(0, rows.n_rows, ROWS_AT_ONCE):
-            some = slice(first, first + ROWS_AT_ONCE)
-            ends = rows.indptr[first : first + ROWS_AT_ONCE + 1]
-            own = row_totals[some], priors, uniforms[some], labels[some]
-            gibbs_pass(ends, features, rows.data, *own, sums, totals[number], sizes)
-        history.append(log_joint(sums, sizes, priors))
-        return is_stopped is not None and is_stopped()
+    waiting, last_pass = SimpleQueue[int](), n_passes
+    for number in range(len(chains)):
+        waiting.put(number)
 
-    for _ in range(n_passes):
-        if any(list(map_chains(make_pass, range(len(chains))))):
-            break
+    def make_pass(_: int) -> None:
+        nonlocal last_pass
+        number = waiting.get()
+        labels, sums, sizes, history = chains[number]
+        try:
+            if len(history) >= last_pass:
+                return
+            uniforms = starts[number][0].uniform(size=rows.n_rows)
+            for first in range(0, rows.n_rows, ROWS_AT_ONCE):
+                some = slice(first, first + ROWS_AT_ONCE)
+                ends = rows.indptr[first : first + ROWS_AT_ONCE + 1]
+                own = row_totals[some], priors, uniforms[some], labels[some]
+                gibbs_pass(ends, features, rows.data, *own, sums, totals[number], sizes)
+            history.append(log_joint(sums, sizes, priors))
+            if is_stopped is not None and is_stopped():
+                last_pass = min(last_pass, len(history))
+        finally:
+            if len(history) < n_passes:
+                waiting.put(number)
+
+    list(map_chains(make_pass, range(n_passes * len(chains))))
     return chains
