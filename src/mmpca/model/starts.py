@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy import linalg, sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from mmpca import engine
@@ -249,11 +249,15 @@ def kmeans_labels(points: Array, n_clusters: int, rng: np.random.Generator, know
 
     Clusters with known rows start at the means of these.
     """
+    return fill_empty(_run_kmeans(points, n_clusters, int(rng.integers(2**31)), known), n_clusters, rng)
+
+
+def _run_kmeans(points: Array, n_clusters: int, seed: int, known: Labels | None = None) -> Labels:
+    """Return the partition of k-means, in which clusters may be empty."""
     from sklearn.cluster import KMeans, kmeans_plusplus  # takes half a second to import, and predictions do not need it
 
-    # k-means warns about fewer distinct points than clusters; the remaining clusters are filled below instead.
+    # k-means warns about fewer distinct points than clusters; the remaining clusters stay empty instead.
     n_distinct = min(n_clusters, len(np.unique(points, axis=0)))
-    seed = int(rng.integers(2**31))
     # One OpenMP thread: the order in which threads add up would decide ties, and on a busy machine they spend most of
     # the time waiting for each other. The limit applies to the calling thread alone.
     with _without_convergence_warnings(), one_library_thread("openmp"):  # those for points that differ by rounding
@@ -262,8 +266,8 @@ def kmeans_labels(points: Array, n_clusters: int, rng: np.random.Generator, know
             kmeans = KMeans(n_clusters, init=seeded_centers(points, drawn, known), n_init=1, random_state=seed)
         else:
             kmeans = KMeans(n_distinct, n_init=1, random_state=seed)
-        labels = kmeans.fit(points).labels_.astype(np.int32)
-    return fill_empty(labels, n_clusters, rng)
+        labels: Labels = kmeans.fit(points).labels_.astype(np.int32)
+    return labels
 
 
 def mixture_labels(
@@ -284,10 +288,17 @@ def mixture_labels(
     """
     monitor = Monitor() if monitor is None else monitor
     points = tfidf_points(rows, rng, monitor, threads) if from_tfidf else None
-    chain_starts = list[tuple[np.random.RandomState, Labels | None]]()
-    while len(chain_starts) < n_chains and not (chain_starts and monitor.poll()):
-        first = None if points is None else kmeans_labels(points, n_clusters, rng)
-        chain_starts.append((np.random.RandomState(int(rng.integers(2**31))), first))
+    seeds = [[int(rng.integers(2**31)) for _ in range(1 + from_tfidf)] for _ in range(n_chains)]
+    firsts: list[Labels | None] = [None] * n_chains
+    if points is not None:
+
+        def draw(number: int) -> Labels | None:
+            is_needed = number == 0 or not monitor.poll()
+            return _run_kmeans(points, n_clusters, seeds[number][0]) if is_needed else None
+
+        drawn = [labels for labels in threads.map(draw, range(n_chains)) if labels is not None]
+        firsts = [fill_empty(labels, n_clusters, rng) for labels in drawn]
+    chain_starts = [(np.random.RandomState(seeds[number][-1]), first) for number, first in enumerate(firsts)]
     chains = run_chains(rows, n_clusters, chain_starts, is_stopped=monitor.poll, map_chains=threads.map)
     return max(chains, key=lambda chain: chain.history[-1]).labels.astype(np.int32)
 
@@ -309,8 +320,8 @@ def tfidf_points(rows: Counts, rng: np.random.Generator, monitor: Monitor, threa
         for _ in range(N_POWERS[min(X.shape) > 10 * n_directions]):
             if monitor.poll():
                 break
-            for matrix in (tall, wide):
-                basis = linalg.lu(_product(matrix, basis, threads), permute_l=True, overwrite_a=True)[0]
+            basis = _product(wide, _product(tall, basis, threads), threads)
+            basis = linalg.lu(basis, permute_l=True, overwrite_a=True)[0]  # of the shorter side alone: it takes long
         # In Fortran order: LAPACK would otherwise work on copies, which may take more memory than the rows.
         image = np.asfortranarray(_product(tall, basis, threads))
         basis = np.asarray(linalg.qr(image, mode="economic", overwrite_a=True)[0])
@@ -323,7 +334,16 @@ def tfidf_points(rows: Counts, rng: np.random.Generator, monitor: Monitor, threa
 
 def _product(matrix: Any, basis: Array, threads: Threads) -> Array:
     """Return the product of a sparse matrix in CSR format and a dense one."""
-    return np.concatenate(threads.map(lambda part: matrix[part] @ basis, even_slices(matrix.indptr, MAX_SLICES)))
+    product = np.empty((matrix.shape[0], basis.shape[1]))
+
+    def fill(part: slice) -> None:
+        ends = matrix.indptr[part.start : part.stop + 1]
+        entries = slice(ends[0], ends[-1])  # matrix[part] would copy them
+        own = (matrix.data[entries], matrix.indices[entries], ends - ends[0])
+        product[part] = sparse.csr_array(own, shape=(len(ends) - 1, matrix.shape[1])) @ basis
+
+    threads.map(fill, even_slices(matrix.indptr, MAX_SLICES))
+    return product
 
 
 def mixture_topics(
