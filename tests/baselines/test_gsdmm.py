@@ -169,11 +169,12 @@ def test_an_invalid_parameter_raises(name, value):
         GSDMM(**{name: value}).fit([[1]])
 
 
-def test_chains_side_by_side_in_threads_are_those_run_one_by_one():
+@pytest.mark.parametrize("n_threads", [2, 5])  # fewer than chains, and more
+def test_chains_side_by_side_in_threads_are_those_run_one_by_one(n_threads):
     X = np.random.default_rng(0).poisson(1.0, size=(200, 8)) + np.eye(8, dtype=int)[np.arange(200) % 8]
     rows, first = as_counts(X), np.arange(200) % 3
     alone = [run_chain(rows, 3, np.random.RandomState(seed), labels=first, n_passes=4) for seed in range(3)]
-    with open_threads(2) as threads:
+    with open_threads(n_threads) as threads:
         starts = [(np.random.RandomState(seed), first) for seed in range(3)]
         together = run_chains(rows, 3, starts, n_passes=4, map_chains=threads.map)
     for one, other in zip(alone, together, strict=True):
@@ -188,3 +189,13 @@ def test_a_request_to_stop_ends_all_chains_after_the_same_pass():
     starts = [(np.random.RandomState(seed), None) for seed in range(2)]
     chains = run_chains(as_counts(X), 3, starts, is_stopped=lambda: next(answers))
     assert [len(chain.history) for chain in chains] == [2, 2]
+
+
+def test_an_error_in_a_chain_ends_those_in_other_threads():
+    def fail():
+        raise ArithmeticError
+
+    X = np.random.default_rng(0).poisson(2.0, size=(30, 5)) + 1
+    starts = [(np.random.RandomState(seed), None) for seed in range(3)]
+    with open_threads(4) as threads, pytest.raises(ArithmeticError):
+        run_chains(as_counts(X), 3, starts, is_stopped=fail, map_chains=threads.map)

@@ -9,7 +9,7 @@ means is decided in one place for each choice: `best_source`, and `best_units`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -255,32 +255,30 @@ def compare(
         halves = feature_halves(next(samples), rng)
         if halves is None or halves[0].rows.n_rows <= next(iter(fits.values())).n_clusters:
             break
-        tasks = [(fits[name], halves, rng.spawn(2 if fits[name].topics != "lda" else 0)) for name in scores]
-        found = dict(zip(scores, threads.map(_cluster_halves, tasks, stop=monitor.stop), strict=True))
+        tasks = list[tuple[Fit, Half, np.random.Generator | None]]()  # one for each half, those of LDA first
+        for name in scores:
+            rngs = [None, None] if fits[name].topics == "lda" else rng.spawn(2)
+            tasks += [(fits[name], half, own) for half, own in zip(halves, rngs, strict=True)]
+        found = threads.map(_cluster_half, tasks, stop=monitor.stop)
         if monitor.is_stopped:
             break
-        for name, (labels, fit) in found.items():
-            scores[name].append(partition_agreement(*labels))
-            fits[name] = fit
+        for name, first, second in zip(scores, found[::2], found[1::2], strict=True):
+            scores[name].append(partition_agreement(first[0], second[0]))
+            fits[name] = fits[name]._replace(row_prior=first[1])
         scores = {name: scores[name] for name in contenders(scores)}
         if len(scores) == 1:
             break
     return scores
 
 
-def _cluster_halves(task: tuple[Fit, tuple[Half, Half], list[np.random.Generator]]) -> tuple[list[Labels], Fit]:
-    """Return the labels that a candidate finds in each half, and the candidate with its row prior updated."""
-    fit, halves, rngs = task
-    if fit.topics != "lda":
+def _cluster_half(task: tuple[Fit, Half, np.random.Generator | None]) -> tuple[Labels, float | Literal["auto"]]:
+    """Return the labels that a candidate finds in a half of the features, and the row prior of its topics."""
+    fit, half, rng = task
+    if rng is not None:
         start = {"from_tfidf": fit.topics == "tfidf", "n_chains": 1}
-        pairs = zip(halves, rngs, strict=True)
-        return [mixture_labels(half.rows, fit.n_clusters, rng, fit.monitor, **start) for half, rng in pairs], fit
-    labels = list[Labels]()
-    for half, _ in halves:
-        found = find_clusters(fit._replace(n_topics=min(fit.n_topics, half.n_features)), LocalRows(half))
-        fit = fit._replace(row_prior=found.topics.row_prior)
-        labels.append(found.best.labels)
-    return labels, fit
+        return mixture_labels(half.rows, fit.n_clusters, rng, fit.monitor, **start), fit.row_prior
+    found = find_clusters(fit._replace(n_topics=min(fit.n_topics, half.rows.n_features)), LocalRows(half.rows))
+    return found.best.labels, found.topics.row_prior
 
 
 def feature_halves(rows: Counts, rng: np.random.Generator) -> tuple[Half, Half] | None:
