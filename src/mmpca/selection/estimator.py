@@ -23,7 +23,8 @@ from mmpca.counts import Counts, Units
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning, SuspiciousCountsWarning, warn
 from mmpca.model import MMPCA
 from mmpca.model.callbacks import CallbackSupportMixin, callback_of, with_callbacks
-from mmpca.model.dispersion import Bursts
+from mmpca.model.dispersion import LARGE_INDEX, Bursts
+from mmpca.model.inspection import pooled_overdispersion
 from mmpca.monitor import Callback, Monitor
 from mmpca.parameters import N_JOBS, NONE, VERBOSE, Rule, check_parameters, either, integer, is_integer, one_of
 from mmpca.selection import criteria, held_out, mixture
@@ -422,8 +423,16 @@ class MMPCASearch(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     def _pilot(
         self, n_clusters: tuple[int, ...] | None, n_topics: tuple[int, ...] | None, counts: Counts, seed: int
     ) -> MMPCA | None:
-        """Fit the largest model if its variance factors, or the choice of a dispersion, are needed by all cells."""
+        """Fit the largest model if its variance factors, or the choice of a dispersion, are needed by all cells.
+
+        A choice is not needed if the counts of all rows together vary as little as those of clusters may: clusters only
+        explain some of the variation.
+        """
         if self.dispersion not in ("polya", "auto"):
+            return None
+        if self.dispersion == "auto" and (
+            self.stabilize is not None or not pooled_overdispersion(counts) > LARGE_INDEX
+        ):
             return None
         # Clusters of a few rows would not show which variance model is right.
         auto = max(2, min(AUTO_CLUSTERS[-1], counts.n_rows // PILOT_ROWS))
@@ -526,6 +535,7 @@ class MMPCASearch(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             {"n_clusters": int(results["n_clusters"][c]), "n_topics": int(results["n_topics"][c])} for c in order[:2]
         ]
         options: dict[str, Any] = {"topics": topics, "start": labels, "random_state": 0}
+        options["dispersion"] = "multinomial" if self.dispersion == "auto" else self.dispersion
         bursts = None
         if pilot is not None:
             options |= {"dispersion": pilot.dispersion_, "stabilize": pilot.stabilize_}
