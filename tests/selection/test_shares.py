@@ -129,6 +129,30 @@ def test_a_number_at_an_edge_is_never_strong(scores, topics):
     assert "more" in {choice.by_clusters.beyond, choice.by_topics.beyond}
 
 
+def test_an_edge_that_resamples_lead_to_is_noted_and_is_never_strong():
+    scores = {"n_clusters": np.array([3, 4, 5]), "shares": np.array([-90.0, 0.0, -40.0])}
+    choice = choose(scores, TOPICS, 2, 2, 5)
+    assert (choice.n_clusters, choice.best, choice.by_clusters.beyond, choice.strength) == (3, 4, "fewer", "weak")
+    assert "Try fewer clusters" in describe(choice)
+    assert not choose({**scores, "n_clusters": np.array([1, 4, 5])}, TOPICS, 2, 2, 5).by_clusters.beyond
+
+
+def test_a_criterion_that_still_rises_at_the_edge_is_noted():
+    rising = {**SCORES, "shares": np.array([-90.0, -40.0, -2.0, 0.0])}
+    choice = choose(rising, TOPICS, 2, 3, 5)
+    assert (choice.n_clusters, choice.by_clusters.beyond, choice.strength) == (3, "more", "weak")
+    assert "4 is at the edge" in describe(choice)
+    assert not choose(rising, TOPICS, 2, 3, 5, most=(4, 9)).by_clusters.beyond  # there are only four rows
+
+
+@pytest.mark.parametrize("n_stable", [0, 1, 2])
+def test_the_reason_counts_the_clusters_found_again_even_if_their_number_was_not_tried(n_stable):
+    scores = {"n_clusters": np.array([1, 4, 5]), "shares": np.array([-90.0, 0.0, -40.0])}
+    choice = choose(scores, TOPICS, 2, n_stable, 5)
+    assert (choice.n_clusters, choice.n_stable) == (1, n_stable)
+    assert f"but {('none', 'only 1', 'only 2')[n_stable]} of them" in describe(choice)
+
+
 def test_the_smaller_of_two_numbers_that_are_about_as_good_is_chosen():
     choice = choose({**SCORES, "shares": np.array([-90.0, -40.0, -2.0, 0.0])}, TOPICS, 2, 3, 5)
     assert (choice.n_clusters, choice.plateau) == (3, (3, 4))

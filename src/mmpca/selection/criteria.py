@@ -147,6 +147,7 @@ class Choice(NamedTuple):
     best: int  # number of clusters with the best criterion
     plateau: tuple[int, int]  # the smallest and the largest number that the data do not rule out
     n_resamples: int
+    n_stable: int | None  # how many of the best number of clusters enough resamples found again
     by_clusters: Support
     by_topics: Support
     strength: str  # "strong", "moderate" or "weak": that of the weaker number; "" if there was nothing to choose
@@ -199,9 +200,13 @@ def choose(
     found = [one.strength for one in (by_clusters, by_topics) if one.strength]
     if chosen < best:
         found.append("weak")
+        if 1 < chosen == numbers.min():
+            by_clusters = by_clusters._replace(beyond="fewer")
+    if len(numbers) > 1 and numbers[score.argmax()] == numbers.max() < most[0]:  # perhaps only a little better
+        by_clusters = by_clusters._replace(beyond="more")
     strength = max(found, key=STRENGTHS.index, default="")
     plateau = (min(chosen, *near), max(best, *near))
-    return Choice(chosen, n_topics, best, plateau, n_resamples, by_clusters, by_topics, strength)
+    return Choice(chosen, n_topics, best, plateau, n_resamples, n_stable, by_clusters, by_topics, strength)
 
 
 def n_reproducible(is_found: NDArray[np.bool_]) -> int:
@@ -244,14 +249,18 @@ def describe(choice: Choice, *, knows_topics: bool = True) -> str:
         first = f"{_cell(q, k)}; anything from {low} to {high} clusters is possible."
     edge = choice.by_clusters.beyond
     if edge:
-        second = f"Try {edge} clusters as well: {choice.best} is at the edge of the numbers that were tried."
+        at = high if edge == "more" else q
+        second = f"Try {edge} clusters as well: {at} is at the edge of the numbers that were tried."
     elif choice.n_resamples and choice.best > 1:
         n, needed = choice.n_resamples, n_needed(choice.n_resamples)
         share = f"at least {needed} of " if needed < n else "all " if n > 1 else ""
         again = f"found again in {share}{_count(n, 'resample')}"
         if q < choice.best:
             fewest = f"{choice.best} clusters are the fewest that fit about as well as any number"
-            second = f"{fewest}, but only {q} of them {'is' if q == 1 else 'are'} {again}."
+            few = {0: "none of them is", 1: "only 1 of them is"}.get(
+                choice.n_stable or 0, f"only {choice.n_stable} of them are"
+            )
+            second = f"{fewest}, but {few} {again}."
         else:
             second = f"All {q} clusters are {again}."
     elif choice.by_clusters.strength:
