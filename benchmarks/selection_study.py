@@ -2,10 +2,10 @@
 
 The first study is the paper's table: its design, balanced or not, with and without noise. The second varies the truth,
 the number of features, the length of the rows and the topics. Each data set is searched without numbers by the default
-criterion, and on a grid from whose cells the other criteria choose. The third study has rows that differ within their
-clusters by more than multinomial noise, a homogeneous cluster and clusters of very unequal size; the fourth has few
-samples of abundances with bursts. Both are searched without numbers. Finished searches are stored, so a second run
-continues where the first stopped.
+criterion, and on a grid from whose cells the other criteria choose; `--default-only` leaves the grids out. The third
+study has rows that differ within their clusters by more than multinomial noise, a homogeneous cluster and clusters of
+very unequal size; the fourth has few samples of abundances with bursts. Both are searched without numbers. Finished
+searches are stored, so a second run continues where the first stopped.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from time import process_time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -27,7 +27,7 @@ from scipy import sparse
 from measure import RESULTS
 from mmpca.errors import OverdispersionWarning
 from mmpca.selection import CRITERIA, GRID_CRITERIA, MMPCASearch
-from mmpca.simulate import Simulation, paper_design, simulate_mmpca, sparse_topics
+from mmpca.simulate import paper_design, simulate_mmpca, sparse_topics
 from mmpca.store import Store
 from tasks import Numbers, run_all
 
@@ -52,7 +52,7 @@ ABUNDANCES = (
 
 
 class Paper(NamedTuple):
-    """A data set of the paper's design."""
+    """A data set of the paper's design, searched without numbers."""
 
     balance: float
     noise: float
@@ -63,14 +63,22 @@ class Paper(NamedTuple):
         """The name of its file in the store."""
         return f"paper-b{self.balance:g}-e{self.noise:g}-s{self.seed}"
 
+    @property
+    def grid(self) -> tuple[range, range]:
+        """The paper's numbers of clusters and topics."""
+        return range(2, 9), range(2, 6)
+
+    def draw(self) -> sparse.csr_array:
+        """Return the rows."""
+        return paper_design(noise=self.noise, balance=self.balance, random_state=1000 + self.seed).X
+
     def run(self) -> Numbers:
-        """Return the choice of each criterion on the paper's grid."""
-        data = paper_design(noise=self.noise, balance=self.balance, random_state=1000 + self.seed)
-        return choices(data, range(2, 9), range(2, 6), self.seed)
+        """Return the choice of the default criterion."""
+        return default_choice(self.draw(), self.seed)
 
 
 class Other(NamedTuple):
-    """A data set with another truth; the clusters' topic proportions are drawn uniformly."""
+    """A data set with another truth and uniformly drawn topic proportions of the clusters, searched without numbers."""
 
     n_clusters: int
     n_topics: int
@@ -84,18 +92,48 @@ class Other(NamedTuple):
         """The name of its file in the store."""
         return "other-" + "-".join(f"{value:g}" for value in self)
 
-    def run(self) -> Numbers:
-        """Return the choice of each criterion on a grid around the truth."""
+    @property
+    def grid(self) -> tuple[range, range]:
+        """Numbers of clusters and topics around the truth."""
+        q, k = self.n_clusters, self.n_topics
+        return range(max(1, q - 3), q + 4), range(max(1, k - 2), k + 3)
+
+    def draw(self) -> sparse.csr_array:
+        """Return the rows."""
         rng = np.random.default_rng([self.seed, *map(int, self[:4]), int(100 * self.concentration)])
-        data = simulate_mmpca(
+        return simulate_mmpca(
             400,
             topics=sparse_topics(self.n_topics, self.n_features, concentration=self.concentration, random_state=rng),
             cluster_topics=rng.dirichlet(np.ones(self.n_topics), self.n_clusters),
             lengths=np.maximum(1, rng.poisson(self.length, 400)),
             random_state=rng,
-        )
-        around = (range(max(1, n - reach), n + reach + 1) for n, reach in ((self.n_clusters, 3), (self.n_topics, 2)))
-        return choices(data, *around, self.seed)
+        ).X
+
+    def run(self) -> Numbers:
+        """Return the choice of the default criterion."""
+        return default_choice(self.draw(), self.seed)
+
+
+class OnGrid(NamedTuple):
+    """A data set searched on its grid, from whose cells all other criteria choose."""
+
+    data: Paper | Other
+
+    @property
+    def key(self) -> str:
+        """The name of its file in the store."""
+        return f"{self.data.key}-grid"
+
+    def run(self) -> Numbers:
+        """Return the choice of each criterion that needs a grid, and the time of the search."""
+        start = process_time()
+        search = MMPCASearch(*self.data.grid, criterion="predictive", random_state=self.data.seed).fit(self.data.draw())
+        numbers = {"seconds": process_time() - start}
+        for criterion in GRID_CRITERIA:
+            best = int(search.results_[criterion].argmax())
+            numbers[f"{criterion}_q"] = int(search.results_["n_clusters"][best])
+            numbers[f"{criterion}_k"] = int(search.results_["n_topics"][best])
+        return numbers
 
 
 class Departure(NamedTuple):
@@ -188,16 +226,9 @@ def default_choice(X: sparse.csr_array, seed: int) -> Numbers:
     }
 
 
-def choices(data: Simulation, n_clusters: Sequence[int], n_topics: Sequence[int], seed: int) -> Numbers:
-    """Return the choice of each criterion, and the times of the searches."""
-    start = process_time()
-    search = MMPCASearch(n_clusters, n_topics, criterion="predictive", random_state=seed).fit(data.X)
-    numbers = default_choice(data.X, seed) | {"seconds": process_time() - start}
-    for criterion in GRID_CRITERIA:
-        best = int(search.results_[criterion].argmax())
-        numbers[f"{criterion}_q"] = int(search.results_["n_clusters"][best])
-        numbers[f"{criterion}_k"] = int(search.results_["n_topics"][best])
-    return numbers
+def compared(results: Mapping[Any, Numbers]) -> list[str]:
+    """Return the criteria that have chosen numbers for all data sets."""
+    return [criterion for criterion in CRITERIA if all(f"{criterion}_q" in numbers for numbers in results.values())]
 
 
 def share_right(found: Sequence[Numbers], criterion: str, truth: tuple[int, int]) -> float:
@@ -207,11 +238,12 @@ def share_right(found: Sequence[Numbers], criterion: str, truth: tuple[int, int]
 
 def paper_table(results: dict[Paper, Numbers]) -> tuple[Table, bool]:
     """Return the first study, and whether its requirements hold."""
+    criteria = compared(results)
     table = Table(
         "balance",
         "noise",
         "data sets",
-        *CRITERIA,
+        *criteria,
         "required",
         "holds",
         title="the paper's design: share of correct choices",
@@ -219,12 +251,12 @@ def paper_table(results: dict[Paper, Numbers]) -> tuple[Table, bool]:
     holds = True
     for balance, noise in product(BALANCES, NOISES):
         found = [numbers for task, numbers in results.items() if (task.balance, task.noise) == (balance, noise)]
-        shares = {criterion: share_right(found, criterion, (6, 4)) for criterion in CRITERIA}
-        needed = {c: REQUIRED[balance, noise, c] for c in CRITERIA if (balance, noise, c) in REQUIRED}
+        shares = {criterion: share_right(found, criterion, (6, 4)) for criterion in criteria}
+        needed = {c: REQUIRED[balance, noise, c] for c in criteria if (balance, noise, c) in REQUIRED}
         is_met = all(shares[criterion] >= least for criterion, least in needed.items())
         holds &= is_met
         table.add_row(
-            f"{balance:g}", f"{noise:g}", str(len(found)), *(f"{shares[c]:.2f}" for c in CRITERIA),
+            f"{balance:g}", f"{noise:g}", str(len(found)), *(f"{shares[c]:.2f}" for c in criteria),
             ", ".join(f"{c} >= {least:g}" for c, least in needed.items()), "yes" if is_met else "[bold red]no[/]",
         )  # fmt: skip
     return table, holds
@@ -232,18 +264,19 @@ def paper_table(results: dict[Paper, Numbers]) -> tuple[Table, bool]:
 
 def other_table(results: dict[Other, Numbers]) -> tuple[Table, bool]:
     """Return the second study by each of its factors, and whether `predictive` is right as often as `icl`."""
-    table = Table("factor", "value", "data sets", *CRITERIA, title="other truths: share of correct choices")
+    criteria = compared(results)
+    table = Table("factor", "value", "data sets", *criteria, title="other truths: share of correct choices")
     factors = {"(Q, K)": lambda t: (t.n_clusters, t.n_topics), "features": lambda t: t.n_features,
                "length": lambda t: t.length, "topics": lambda t: t.concentration, "all": lambda _: ""}  # fmt: skip
     right = {
-        c: [(x[f"{c}_q"], x[f"{c}_k"]) == (t.n_clusters, t.n_topics) for t, x in results.items()] for c in CRITERIA
+        c: [(x[f"{c}_q"], x[f"{c}_k"]) == (t.n_clusters, t.n_topics) for t, x in results.items()] for c in criteria
     }
     for name, value_of in factors.items():
         values = [value_of(task) for task in results]
         for value in dict.fromkeys(values):
             at = [p for p, other in enumerate(values) if other == value]
-            table.add_row(name, str(value), str(len(at)), *(f"{np.mean(np.array(right[c])[at]):.2f}" for c in CRITERIA))
-    return table, sum(right["predictive"]) >= sum(right["icl"])
+            table.add_row(name, str(value), str(len(at)), *(f"{np.mean(np.array(right[c])[at]):.2f}" for c in criteria))
+    return table, sum(right.get("predictive", [])) >= sum(right.get("icl", []))
 
 
 def departure_table(results: dict[Departure, Numbers]) -> tuple[Table, bool]:
@@ -286,6 +319,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--abundance-seeds", type=int, default=4, help="data sets for each kind of abundances (default: 4)"
     )
+    parser.add_argument("--default-only", action="store_true", help="leave out the criteria that need a grid")
     parser.add_argument("--jobs", type=int, default=2, help="number of processes (default: 2)")
     parser.add_argument("--results", type=Path, default=RESULTS / "selection", help="folder of finished results")
     return parser.parse_args(arguments)
@@ -305,7 +339,11 @@ def main() -> int:
     tables = ((departures, departure_table), (abundances, abundance_table), (paper, paper_table), (others, other_table))
     for tasks, table_of in tables:
         if tasks:
-            table, is_met = table_of(run_all(tasks, store, n_jobs=options.jobs, console=console))
+            found: dict[Any, Numbers] = dict(run_all(tasks, store, n_jobs=options.jobs, console=console))
+            if hasattr(tasks[0], "grid") and not options.default_only:
+                grids = run_all([OnGrid(task) for task in tasks], store, n_jobs=options.jobs, console=console)
+                found = {task: found[task] | grids[OnGrid(task)] for task in tasks}
+            table, is_met = table_of(found)
             console.print(table)
             holds &= is_met
     return 0 if holds else 1
