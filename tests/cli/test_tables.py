@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from mmpca.cli.tables import write_table
+from mmpca.cli.tables import print_across, write_table
 
 TABLE = {"row": ["a,b", 'q"uote', "ü\nline"], "cluster": [0, 1, 2], "probability": [0.5, 1.0, float("nan")]}
 
@@ -60,3 +60,20 @@ def test_parquet_is_read_back(tmp_path):
     assert again["row"] == TABLE["row"]
     assert again["cluster"] == TABLE["cluster"]
     np.testing.assert_array_equal(again["probability"], TABLE["probability"])
+
+
+# --- on the console ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [20, 60, 200])
+def test_columns_that_do_not_fit_are_printed_below_and_no_number_is_cut_off(width, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(width))
+    losses = [f"{1000 * n:,}" for n in range(1, 16)]
+    print_across(["", *map(str, range(1, 16))], [["loss", *losses], ["error", *map(str, range(101, 116))]])
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    found = {line[0]: [] for line in lines if line and line[0] in ("loss", "error")}
+    for line in lines:
+        if line and line[0] in found:
+            found[line[0]] += line[1:]
+    assert found == {"loss": losses, "error": [str(n) for n in range(101, 116)]}
+    assert max(map(len, lines)) < 16 if width < 100 else max(map(len, lines)) == 16

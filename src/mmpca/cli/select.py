@@ -11,14 +11,13 @@ from time import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
 from mmpca.cli import INTERRUPTED, console, options
 from mmpca.cli.fit import dispersion_advice, labels_of, totals_note
 from mmpca.cli.inputs import InputData, choose_words, drop_empty_rows, load_data, read_data, suspicions
 from mmpca.cli.options import FitOptions, ReadOptions, ResultOptions, SelectionCriterion, TextOptions
 from mmpca.cli.progress import progress_display
-from mmpca.cli.tables import console_table, records, write_labels, write_table
+from mmpca.cli.tables import print_across, records, write_labels, write_table
 from mmpca.errors import InterruptedSearchWarning, OverdispersionWarning, SuspiciousCountsWarning
 
 NO_IDENTITY = ("n_jobs", "store", "verbose")  # parameters that results do not depend on
@@ -214,11 +213,8 @@ def _show(search: MMPCASearch) -> None:
     if search.criterion == "shares":
         _show_topics(search)
     out.print(f"{_TITLES[search.criterion]}: nats (natural log units) below the best; clusters across, topics down")
-    table = console_table(right=["", *map(str, columns)])
-    for k in np.unique(n_topics).tolist():
-        losses = [loss_text(cells.get((q, k), np.nan)) for q in columns]
-        table.add_row(str(k), *(Text(loss, "bold green" if loss == "best" else "") for loss in losses))
-    out.print(table)
+    lines = [[str(k), *(loss_text(cells.get((q, k), np.nan)) for q in columns)] for k in np.unique(n_topics).tolist()]
+    print_across(["", *map(str, columns)], lines, marked="best")
     out.print(search.reason_, highlight=False, soft_wrap=not out.is_terminal)
     if len(search.best_estimator_.weights_) > 2:
         out.print(_merges(search), highlight=False, soft_wrap=not out.is_terminal)
@@ -235,10 +231,9 @@ def _show_topics(search: MMPCASearch) -> None:
     if len(results["n_topics"]) == 1:
         return
     console.out().print("Held-out features: nats below the best and standard error; topics across")
-    table = console_table(right=["", *map(str, results["n_topics"].tolist())])
-    table.add_row("loss", *(loss_text(loss) for loss in results["loss"].tolist()))
-    table.add_row("error", *(f"{error:,.0f}" for error in results["error"].tolist()))
-    console.out().print(table)
+    losses = ["loss", *map(loss_text, results["loss"].tolist())]
+    errors = ["error", *(f"{error:,.0f}" for error in results["error"].tolist())]
+    print_across(["", *map(str, results["n_topics"].tolist())], [losses, errors], marked="best")
 
 
 def _merges(search: MMPCASearch) -> str:

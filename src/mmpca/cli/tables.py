@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
+from rich.text import Text
 
 from mmpca.cli import console
 
@@ -133,3 +134,26 @@ def console_table(title: str | None = None, *, right: Iterable[str] = (), left: 
     for name in left:
         table.add_column(name)
     return table
+
+
+def print_across(names: Sequence[str], lines: Sequence[Sequence[str]], *, marked: str | None = None) -> None:
+    """Print right-aligned columns below each other if the console is too narrow for all; the first one is repeated.
+
+    Cells that equal `marked` stand out.
+    """
+    out = console.out()
+    columns = list(zip(names, *lines, strict=True))
+    widths = [max(map(len, column)) + 3 for column in columns]  # with the space between columns
+    head, parts, room = columns[0], [[columns[0]]], out.width - widths[0] - 1
+    left = room
+    for column, width in zip(columns[1:], widths[1:], strict=True):
+        if width > left and len(parts[-1]) > 1:
+            parts.append([head])
+            left = room
+        parts[-1].append(column)
+        left -= width
+    for part in parts:
+        table = console_table(right=[name for name, *_ in part])
+        for cells in zip(*(column[1:] for column in part), strict=True):
+            table.add_row(*(Text(cell, "bold green" if cell == marked else "") for cell in cells))
+        out.print(table)
