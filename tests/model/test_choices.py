@@ -74,6 +74,37 @@ def test_close_sources_without_topics_are_compared_on_further_splits():
     assert sources_left({"lda": splits(1.2, 1.2, 1.2), "mixture": mixture, "tfidf": close}) == ["lda"]
 
 
+def test_a_close_choice_counts_the_splits_of_earlier_comparisons():
+    close = {"mixture": splits(1.0, 1.2, 1.1), "tfidf": splits(1.1, 1.0, 1.15, share=0.6)}
+    earlier = 2 * list(zip(splits(1.0, 1.0, 1.0), splits(1.3, 1.2, 1.3, share=0.6), strict=True))
+    assert (best_source(close), sources_left(close, [])) == ("mixture", ["mixture", "tfidf"])
+    assert sources_left(close) == ["mixture"]  # a single fit takes the time for further splits only if "tfidf" leads
+    assert (best_source(close, earlier), sources_left(close, earlier)) == ("tfidf", ["tfidf"])
+    opposite = [(tfidf, mixture) for mixture, tfidf in earlier]
+    assert (best_source(close, opposite), sources_left(close, opposite)) == ("mixture", ["mixture"])
+
+
+@pytest.fixture(scope="module")
+def short_rows():
+    """Return short rows of clusters without common topics, whose clusters LDA does not find."""
+    rng = np.random.default_rng(0)
+    profiles = rng.dirichlet(np.full(200, 0.05), 12)
+    X = np.array([rng.multinomial(20, profiles[q]) for q in rng.integers(12, size=600)])
+    return LocalRows(as_counts(X[:, X.any(axis=0)]))
+
+
+def test_a_fit_counts_earlier_comparisons_and_adds_its_own_unless_its_samples_are_smaller(short_rows):
+    def source(compared):
+        before = list(compared)
+        model = MMPCA(12, 12, n_init=1, random_state=0).fit_rows(short_rows, attributes={}, compared=compared)
+        assert compared == before
+        return model.topics_source_
+
+    worse, better = splits(1.0, 1.1, 1.0, 1.1), splits(1.3, 1.2, 1.2, 1.3, share=0.6)
+    assert source(5 * list(zip(worse, better, strict=True))) == "tfidf"
+    assert source(5 * list(zip(better, worse, strict=True))) == "mixture"
+
+
 def test_a_sample_of_the_rows_is_drawn_for_each_split_unless_there_are_no_others():
     rows = as_counts(np.arange(1, 31).reshape(10, 3))
     few = draw_rows(LocalRows(rows), 4, np.random.default_rng(0))

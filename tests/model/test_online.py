@@ -75,6 +75,19 @@ def test_sources_of_topics_are_compared_again_only_when_rows_have_doubled(data):
     assert model._kept_rows.n_fitted == 500
 
 
+def test_a_comparison_of_sources_adds_to_those_of_samples_as_large():
+    rng = np.random.default_rng(0)
+    profiles = rng.dirichlet(np.full(30, 0.2), 3)
+    X = np.array([rng.multinomial(10, profiles[q]) for q in rng.integers(3, size=4000)])
+    model, compared = MMPCA(3, 2, n_init=1, max_epochs=3, random_state=0), []
+    for first, last in ((0, 1000), (1000, 2000), (2000, 4000)):
+        model.partial_fit(X[first:last])
+        compared.append(list(model._kept_rows.compared))
+    assert compared[0] == []  # of fewer rows, all are compared
+    assert 0 < len(compared[1]) < len(compared[2])
+    assert compared[2][: len(compared[1])] == compared[1]
+
+
 def test_no_rows_are_kept_once_there_were_enough(data):
     model = continued(data)
     assert model._kept_rows.first.n_rows == 0

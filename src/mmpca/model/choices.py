@@ -9,6 +9,7 @@ means is decided in one place for each choice: `best_source`, and `best_units`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -29,6 +30,7 @@ COMPARED_ROWS, ROWS_PER_CLUSTER = 2000, 20
 COMPARED_STARTS, COMPARED_TOL = 2, 1e-4  # of LDA on each half of the features
 COMPARED_EPOCHS = 20  # of a search for labels that are only compared: more epochs take long and change little
 LEAST_SPLITS, MOST_SPLITS = 3, 6  # of the features
+MOST_SPLITS_IN_BATCHES = 12  # between "mixture" and "tfidf": quick, compared with the fits that the batches need
 CLEAR_ERRORS = 2.0  # standard errors: more splits would hardly reverse a lead this large
 # Dispersion and stabilization; the first wins ties.
 UNITS: tuple[tuple[str, str | None], ...] = (("polya", None), ("multinomial", "sqrt"), ("multinomial", None))
@@ -64,16 +66,29 @@ def choose_source(fit: Fit, backend: RowBackend) -> Fit:
     )
     candidates = {source: sample._replace(topics=source) for source in LEARNED}
     samples = draw_rows(backend, n_compared, rng, Units(fit.stabilize))
-    scores = compare(candidates, samples, rng, backend.threads, contenders=sources_left)
+    earlier = None if fit.compared is None else tuple(fit.compared)
+    scores, every = compare(
+        candidates,
+        samples,
+        rng,
+        backend.threads,
+        contenders=partial(sources_left, earlier=earlier),
+        most_splits=MOST_SPLITS if earlier is None else MOST_SPLITS_IN_BATCHES,
+    )
     if sample.monitor.is_stopped:
         fit.monitor.stop()
-    return fit._replace(topics=next(iter(scores)) if fit.monitor.is_stopped else best_source(scores))
+    source = next(iter(scores)) if fit.monitor.is_stopped else best_source(scores, earlier or ())
+    if fit.compared is not None and backend.n_rows >= n_compared:  # samples of fewer rows agree less
+        fit.compared.extend(zip(every["mixture"], every["tfidf"], strict=False))  # on the splits that they share
+    return fit._replace(topics=source)
 
 
-def sources_left(scores: Scores[str]) -> list[str]:
+def sources_left(scores: Scores[str], earlier: Pairs | None = None) -> list[str]:
     """Return the sources to compare on another split; the best one alone ends the comparison.
 
-    Only the two sources without topics, which are quick to compare, get more than `LEAST_SPLITS` splits.
+    Only the two sources without topics, which are quick to compare, get more than `LEAST_SPLITS` splits: for as long as
+    the lead of "tfidf" is small or, in batches, that of either. `earlier` are their agreements in the comparisons of
+    earlier batches.
     """
     last, left = {source: found[-1] for source, found in scores.items()}, list(scores)
     if "lda" in last:  # its labels take by far the longest
@@ -82,12 +97,13 @@ def sources_left(scores: Scores[str]) -> list[str]:
             left.remove("lda")
     if len(scores[left[0]]) < LEAST_SPLITS:
         return left
-    if left == ["mixture", "tfidf"] and 0.0 < lead_in_errors(scores["mixture"], scores["tfidf"]) < CLEAR_ERRORS:
+    least = 0.0 if earlier is None else -CLEAR_ERRORS
+    if left == ["mixture", "tfidf"] and least < lead_of_tfidf(scores, earlier or ()) < CLEAR_ERRORS:
         return left
-    return [best_source({source: scores[source] for source in left})]
+    return [best_source({source: scores[source] for source in left}, earlier or ())]
 
 
-def best_source(scores: Scores[str]) -> str:
+def best_source(scores: Scores[str], earlier: Pairs = ()) -> str:
     """Return the source whose clusters agree best between two random halves of the features.
 
     In the order of `LEARNED`, a source replaces the best one so far if its two partitions share more information, by
@@ -99,10 +115,20 @@ def best_source(scores: Scores[str]) -> str:
     if len(scores[best]) < LEAST_SPLITS:
         return best
     for source in others:
-        measures = ("information", "share") if (best, source) == ("mixture", "tfidf") else ("information",)
-        if lead_in_errors(scores[best], scores[source], measures) > 1.0:
+        is_close = (best, source) == ("mixture", "tfidf")
+        lead = lead_of_tfidf(scores, earlier) if is_close else lead_in_errors(scores[best], scores[source])
+        if lead > 1.0:
             best = source
     return best
+
+
+def lead_of_tfidf(scores: Scores[str], earlier: Pairs) -> float:
+    """Return the lead of "tfidf" over "mixture", in standard errors over the splits of this and earlier comparisons.
+
+    It is the smaller one of the leads in information and in adjusted mutual information.
+    """
+    mixture, tfidf = zip(*earlier, *zip(scores["mixture"], scores["tfidf"], strict=True), strict=True)
+    return lead_in_errors(mixture, tfidf, ("information", "share"))
 
 
 def is_hopeless(best: HalvesAgreement, other: HalvesAgreement) -> bool:
@@ -113,7 +139,7 @@ def is_hopeless(best: HalvesAgreement, other: HalvesAgreement) -> bool:
 def lead_in_errors(
     best: Sequence[HalvesAgreement],
     others: Sequence[HalvesAgreement],
-    measures: Sequence[str] = ("information", "share"),
+    measures: Sequence[str] = ("information",),
 ) -> float:
     """Return the lead of a candidate over the best one so far, in standard errors over splits.
 
@@ -139,13 +165,14 @@ def choose_units(fit: Fit, found: Found, backend: RowBackend) -> Found:
     samples, sample = draw_rows(backend, COMPARED_ROWS, rng), plain_fit(fit, n_init=COMPARED_STARTS)
     candidates = {units: sample._replace(dispersion=units[0], stabilize=units[1]) for units in UNITS}
     try:
-        scores = compare(candidates, samples, rng, backend.threads, contenders=units_left)
+        scores, _ = compare(candidates, samples, rng, backend.threads, contenders=units_left)
         if sample.monitor.is_stopped:
             fit.monitor.stop()
         dispersion, stabilize = best_units(scores)
         if fit.monitor.is_stopped or (dispersion, stabilize) == (found.dispersion, found.stabilize):
             return found
-        other = find_clusters(choose_source(fit._replace(dispersion=dispersion, stabilize=stabilize), backend), backend)
+        fit = fit._replace(dispersion=dispersion, stabilize=stabilize, compared=None)  # earlier ones had other units
+        other = find_clusters(choose_source(fit, backend), backend)
     except KeyboardInterrupt:
         fit.monitor.stop()
     return found if fit.monitor.is_stopped else other
@@ -194,6 +221,7 @@ class HalvesAgreement(NamedTuple):
 
 
 Scores = Mapping[Name, Sequence[HalvesAgreement]]  # of each candidate, one agreement for each split
+Pairs = Sequence[tuple[HalvesAgreement, HalvesAgreement]]  # of two candidates, on the same splits
 
 
 class Half(NamedTuple):
@@ -243,15 +271,18 @@ def compare(
     threads: Threads,
     *,
     contenders: Callable[[Scores[Name]], list[Name]],
-) -> Scores[Name]:
+    most_splits: int = MOST_SPLITS,
+) -> tuple[Scores[Name], Scores[Name]]:
     """Return how well the clusters of candidates agree between random halves of the features, on samples of the rows.
 
-    After each split, only the `contenders` remain. There are fewer than `MOST_SPLITS` splits if a single candidate
-    remains, if there are too few rows or features to divide, or after a request to stop.
+    After each split, only the `contenders` remain; the second result includes the candidates that did not. There are
+    fewer than `most_splits` splits if a single candidate remains, if there are too few rows or features to divide, or
+    after a request to stop.
     """
-    fits, scores = dict(candidates), {name: list[HalvesAgreement]() for name in candidates}
+    fits, every = dict(candidates), {name: list[HalvesAgreement]() for name in candidates}
+    scores = every
     monitor = next(iter(fits.values())).monitor
-    for _ in range(MOST_SPLITS):
+    for _ in range(most_splits):
         halves = feature_halves(next(samples), rng)
         if halves is None or halves[0].rows.n_rows <= next(iter(fits.values())).n_clusters:
             break
@@ -268,7 +299,7 @@ def compare(
         scores = {name: scores[name] for name in contenders(scores)}
         if len(scores) == 1:
             break
-    return scores
+    return scores, every
 
 
 def _cluster_half(task: tuple[Fit, Half, np.random.Generator | None]) -> tuple[Labels, float | Literal["auto"]]:

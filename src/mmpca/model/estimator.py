@@ -454,6 +454,7 @@ class MMPCA(
         sample_size: int = SAMPLED_ROWS,
         bursts: Bursts | None = None,
         topics_source: str = "given",
+        compared: list[Any] | None = None,
         known: Labels | None = None,
         topic_seeds: editing.TopicSeeds | None = None,
         resumed: editing.Resumed | None = None,
@@ -475,6 +476,8 @@ class MMPCA(
         topics_source : str
             Source of the topics if `topics` is an array; if they were learned from these rows, predictions smooth them.
             For ``topics="auto"``, the source chosen by an earlier comparison, if any.
+        compared : list, optional
+            Agreements in earlier comparisons of sources; a new comparison takes them into account and adds its own.
         known : array of int32, shape (n_samples,), optional
             Labels of rows that never move, -1 for others.
         topic_seeds : TopicSeeds, optional
@@ -506,6 +509,7 @@ class MMPCA(
                 monitor=monitor,
                 sample_size=sample_size,
                 topics_source=topics_source,
+                compared=compared,
                 known=known,
                 topic_seeds=topic_seeds,
                 merge_split=resumed is None,

@@ -64,6 +64,7 @@ class Fit(NamedTuple):
     monitor: Monitor
     sample_size: int = SAMPLED_ROWS  # with more rows than this, starts are tried on a sample of this size
     topics_source: str = "given"  # of topics that are an array, or chosen by an earlier comparison
+    compared: list[Any] | None = None  # agreements in earlier comparisons of sources, to which a new one adds its own
     known: Labels | None = None  # labels of rows that never move, -1 for others
     topic_seeds: editing.TopicSeeds | None = None
     merge_split: bool = True

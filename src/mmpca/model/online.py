@@ -3,8 +3,8 @@ r"""Rows in batches: a fit to the first rows, then updates of sums, topic shares
 **The beginning.** Topics cannot be learned from a few rows, so the first ones are kept: as many as a fit to large
 data samples to try its starts, or until they have `MOST_ENTRIES` entries. The model is refitted to them whenever their
 number has grown by a quarter, and one last time when there are enough; ``topics="auto"`` compares its sources again
-whenever the number has doubled. Fewer refits would cost accuracy: a fit to all rows finds better clusters than a fit to
-half of them, whose clusters the other half only joins.
+whenever the number has doubled, and a close choice counts all comparisons so far. Fewer refits would cost accuracy: a
+fit to all rows finds better clusters than a fit to half of them, whose clusters the other half only joins.
 
 **Updates.** In a batch without a refit, each row is assigned to its most probable cluster; sums, sizes and topic shares
 of the clusters are updated, and every topic is averaged with the counts of the batch that belong to it, weighted by the
@@ -29,6 +29,7 @@ from mmpca.backend import LocalRows, group_rows, one_blas_thread
 from mmpca.counts import Counts, no_rows, stacked
 from mmpca.engine.bound import responsibilities
 from mmpca.model import outliers, prediction
+from mmpca.model.choices import Pairs
 from mmpca.model.starts import SAMPLED_ROWS
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Kept(NamedTuple):
     first: Counts
     n_fitted: int  # of the first rows, in the last fit
     n_compared: int  # of the first rows, in the last fit that chose the source of its topics
+    compared: Pairs  # agreements of sources in the comparisons so far
     strange: Counts
     strange_labels: Labels  # clusters to which these were added
 
@@ -62,7 +64,7 @@ class Kept(NamedTuple):
 def partial_fit(model: MMPCA, counts: Counts, attributes: dict[str, object]) -> None:
     """Update a model with a batch of rows, in place."""
     kept: Kept | None = model.__dict__.get("_kept_rows")
-    nothing = Kept(no_rows(counts.n_features), 0, 0, no_rows(counts.n_features), np.zeros(0, dtype=np.int32))
+    nothing = Kept(no_rows(counts.n_features), 0, 0, (), no_rows(counts.n_features), np.zeros(0, dtype=np.int32))
     is_new = not hasattr(model, "weights_")
     if is_new or (kept is not None and kept.first.n_rows):
         kept = nothing if kept is None else kept
@@ -71,12 +73,13 @@ def partial_fit(model: MMPCA, counts: Counts, attributes: dict[str, object]) -> 
         if is_new or is_last or first.n_rows >= GROWTH * kept.n_fitted:
             compares = is_new or is_last or first.n_rows >= COMPARED_GROWTH * kept.n_compared
             source = "given" if compares else model.topics_source_
-            model.fit_rows(LocalRows(first), attributes=attributes, topics_source=source)
+            compared = list(kept.compared)
+            model.fit_rows(LocalRows(first), attributes=attributes, topics_source=source, compared=compared)
             n_compared = first.n_rows if compares else kept.n_compared
             labels = model.labels_[-counts.n_rows :]
             sizes = np.bincount(model.labels_, minlength=len(model.weights_))
             model._fitted_rows = None
-            model._kept_rows = nothing if is_last else Kept(first, first.n_rows, n_compared, *nothing[3:])
+            model._kept_rows = nothing if is_last else Kept(first, first.n_rows, n_compared, compared, *nothing[4:])
             model._cluster_sizes, model.labels_ = sizes.astype(np.int64), labels
             return
         kept = kept._replace(first=first)
