@@ -1236,13 +1236,14 @@ def share_evidence(x, beta, prior, total, s, weight):
 
 
 @_jit()
-def evidence_of_rows(rows, beta_rows, largest, priors, some, own, own_priors, evidence):
+def evidence_of_rows(rows, beta_rows, largest, priors, some, own, own_priors, evidence, weights):
     """Write the bound on log p(x_i | cluster q) of some rows into `evidence`, (n, Q).
 
     Topic shares of a row are Dirichlet(`priors[q]`), priors: (Q, K). In the cluster `own[b]`, unless that is negative,
     they are Dirichlet(`own_priors[b]`): the cluster without the row. Unknown features, whose `largest` probability (V,)
     is zero, are skipped, and so are clusters whose evidence is already minus infinity. Equals
-    :func:`mmpca.engine.shares.plain_evidence` for each row and cluster.
+    :func:`mmpca.engine.shares.plain_evidence` for each row and cluster. Unless `weights` is empty, exp(eta_k) of each
+    row and cluster is written into it, (n, Q, K).
     """
     n_clusters, n_topics = priors.shape
     active = np.empty(n_topics, np.int64)
@@ -1269,3 +1270,6 @@ def evidence_of_rows(rows, beta_rows, largest, priors, some, own, own_priors, ev
             for a in range(n_active):
                 prior[a] = source[active[a]]
             evidence[b, q] = share_evidence(x, beta, prior, total, s, weight)
+            if weights.size > 0:
+                for a in range(n_active):
+                    weights[b, q, active[a]] = weight[a]

@@ -14,6 +14,7 @@ from mmpca.counts import as_counts
 from mmpca.engine.shares import (
     NEW_ROW,
     LeftOut,
+    expected_topic_counts,
     fit_varying_shares,
     log_weights_without_row,
     plain_evidence,
@@ -22,6 +23,9 @@ from mmpca.engine.shares import (
     share_variance,
     topics_of_entries,
 )
+from mmpca.model.prediction import topic_counts
+from mmpca.topics import fit_lda
+from mmpca.topics.em import fitted_shares
 
 IS_COMPILED = not numba.config.DISABLE_JIT
 
@@ -281,6 +285,47 @@ def test_the_concentration_is_found_under_the_true_topics(concentration):
         X, truth, topics, _ = draw(concentration, seed=seed)
         found.append(concentration_of(as_counts(X), truth, topics=topics, n_clusters=5, alpha=1.0))
     assert np.exp(np.mean(np.log(found))) == pytest.approx(concentration, rel=0.2)
+
+
+def test_the_concentration_is_found_under_topics_that_were_learned_from_the_rows():
+    found = []
+    for seed in range(3):
+        X, truth, _, _ = draw(5.0, seed=seed)
+        rows, members = as_counts(X), np.eye(5)[truth]
+        topics = fit_lda(rows, 4, rng=np.random.default_rng(seed), n_init=2).beta
+        theta = members.T @ fitted_shares(rows, np.ascontiguousarray(topics.T), 1.0) / members.sum(axis=0)[:, None]
+        counts = topic_counts(topics, theta, members.T @ X)
+        common = {"topics": topics, "n_clusters": 5, "alpha": 1.0}
+        found.append(
+            [concentration_of(rows, truth, **common), concentration_of(rows, truth, **common, topic_counts=counts)]
+        )
+    fixed, estimated = np.exp(np.mean(np.log(found), axis=0))
+    assert estimated == pytest.approx(5.0, rel=0.15)
+    assert abs(estimated - 5.0) < abs(fixed - 5.0)
+
+
+def test_expected_topic_counts_add_up_and_follow_the_row_and_its_cluster():
+    X, _, topics, theta = draw(10.0, n=80, length=50)
+    rows, concentration, expected = as_counts(X), np.full(5, 10.0), np.empty((80, 5, 4))
+    row_evidence(rows, topics=topics, cluster_topics=theta, concentration=concentration, expected=expected)
+    weights = np.random.default_rng(0).dirichlet(np.ones(5), 80)
+    found = expected_topic_counts(rows, topics, weights, expected)
+    np.testing.assert_allclose(found.sum(axis=0), X.sum(axis=0), rtol=1e-9)
+    by_row = expected[:, :, :, None] * topics  # (N, Q, K, V)
+    by_row /= by_row.sum(axis=2, keepdims=True)
+    np.testing.assert_allclose(found, np.einsum("iq,iv,iqkv->kv", weights, X, by_row), atol=1e-9)
+
+
+def test_few_of_the_rows_hardly_change_topics_that_many_have_learned():
+    X, truth, topics, _ = draw(10.0, n=40)
+    common = {"topics": topics, "n_clusters": 5, "alpha": 1.0}
+    fixed = fit_varying_shares(as_counts(X), truth, **common)
+    changes = [
+        np.abs(fit_varying_shares(as_counts(X), truth, **common, topic_counts=n * topics).topics - topics).sum()
+        for n in (2_000.0, 200_000.0, 20_000_000.0)
+    ]
+    assert changes[0] > 10 * changes[1] > 50 * changes[2] > 0
+    np.testing.assert_array_equal(fixed.topics, topics)
 
 
 def test_clusters_out_of_reach_hold_a_negligible_part_of_a_row():

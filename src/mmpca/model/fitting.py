@@ -311,11 +311,15 @@ def measure_concentration(found: Found, sums: Array, smoothing: float) -> float:
     """Return the concentration of the rows' topic shares within clusters, from some of the rows."""
     best, rows = found.best, found.rows
     some = np.linspace(0, rows.n_rows - 1, min(rows.n_rows, CONCENTRATION_ROWS)).astype(int)
+    # Effective counts are not drawn from topics, so their topics stay those of the search.
+    is_estimated = found.topics.source in LEARNED and found.bursts is None
     return engine.fit_varying_shares(
         rows.take(some),
         best.labels[some],
         topics=prediction.smoothed_topics(best.beta, best.theta, sums, smoothing),
         n_clusters=len(best.weights),
         alpha=best.alpha,
+        topic_counts=prediction.topic_counts(best.beta, best.theta, sums) if is_estimated else None,
+        smoothing=smoothing,
         threads=rows.threads,
     ).concentration
