@@ -256,6 +256,7 @@ def test_counts_and_dense_table_are_the_same_numbers(X, form):
     np.testing.assert_array_equal(csr.toarray(), X)
     np.testing.assert_array_equal(counts.row_totals(), X.sum(axis=1, dtype=np.int64))
     np.testing.assert_array_equal(counts.column_totals(), X.sum(axis=0, dtype=np.int64))
+    np.testing.assert_array_equal(counts.column_entries(), (X > 0).sum(axis=0))
     assert (counts.n_rows, counts.n_features, counts.nnz) == (*X.shape, np.count_nonzero(X))
     assert_same_counts(as_counts(csr, empty_rows="allow"), counts)
 
@@ -288,6 +289,7 @@ def test_input_of_several_chunks_gives_the_same_counts(large, form, dtype):
     np.testing.assert_array_equal(counts.to_csr().toarray(), large)
     np.testing.assert_array_equal(counts.row_totals(), large.sum(axis=1))
     np.testing.assert_array_equal(counts.column_totals(), large.sum(axis=0))
+    np.testing.assert_array_equal(counts.column_entries(), (large > 0).sum(axis=0))
     np.testing.assert_array_equal(square_root(counts).to_csr().toarray(), np.rint(np.sqrt(large)))
     order = np.random.default_rng(0).permutation(500)
     np.testing.assert_array_equal(counts.take(order).to_csr().toarray(), large[order])

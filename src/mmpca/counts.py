@@ -87,6 +87,13 @@ class Counts(NamedTuple):
             totals += sums.astype(np.int64)
         return totals
 
+    def column_entries(self) -> NDArray[np.int64]:
+        """Return the number of rows in which each column occurs, shape (n_features,)."""
+        entries = np.zeros(self.n_features, dtype=np.int64)
+        for part in _chunks(self.nnz):  # all at once, bincount would copy the indices as 64-bit integers
+            entries += np.bincount(self.indices[part], minlength=self.n_features)
+        return entries
+
     def take(self, rows: ArrayLike | slice) -> "Counts":
         """Return rows selected by indices, a mask or a slice.
 

@@ -414,7 +414,7 @@ def _oddly_named(case: _Case) -> Iterator[Finding]:
     n_rows, n_features = case.counts.n_rows, case.counts.n_features
     few = n_features <= FEW_FEATURES
     places = np.arange(n_features) if few else np.r_[:N_ENDS, n_features - N_ENDS : n_features]
-    n_present = np.bincount(case.counts.indices, minlength=n_features)[places]  # rows with each
+    n_present = case.counts.column_entries()[places]  # rows with each
     is_likely = n_present > 0 if few else n_present >= max(ENOUGH_ROWS, n_rows - 1)
     known = _by_name(case) | _by_value(case)
     names = {int(v): _kind_of_name(case.feature_names[v]) for v in places[is_likely].tolist()}
@@ -485,7 +485,7 @@ def _by_name(case: _Case) -> dict[int, str]:
     if case.feature_names is None or case.counts.n_features < 2:
         return {}
     n_rows = case.counts.n_rows
-    n_present = np.bincount(case.counts.indices, minlength=case.counts.n_features)  # rows with each feature, (V,)
+    n_present = case.counts.column_entries()  # rows with each feature, (V,)
     kinds = {
         v: kind
         for v in np.flatnonzero((n_present > 0) & (n_present >= FILLED_SHARE * n_rows - 1)).tolist()
@@ -539,9 +539,7 @@ def _by_value(case: _Case) -> dict[int, str]:
     counts, n_rows = case.counts, case.counts.n_rows
     if n_rows < ENOUGH_ROWS or counts.n_features < 2:
         return {}
-    features = np.flatnonzero(
-        np.bincount(counts.indices, minlength=counts.n_features) >= n_rows - 1
-    )  # numbers may begin at 0
+    features = np.flatnonzero(counts.column_entries() >= n_rows - 1)  # numbers may begin at 0
     for rows in (counts.take(slice(0, N_SCREENED)), counts):  # few features pass the first
         X = rows.to_csr()[:, features].toarray()  # (n, v)
         kinds = [_kind_of_values(x, case.columns[v] / case.columns.sum()) for x, v in zip(X.T, features, strict=True)]
@@ -654,7 +652,7 @@ def _duplicate_rows(case: _Case) -> Iterator[Finding]:
 
 
 def _rare(case: _Case) -> Iterator[Finding]:
-    n_rows = np.bincount(case.counts.indices, minlength=case.counts.n_features)  # rows with the feature, (V,)
+    n_rows = case.counts.column_entries()  # rows with the feature, (V,)
     n_rare, n_present = int((n_rows == 1).sum()), int((n_rows > 0).sum())
     if case.counts.n_rows > 10 and n_rare > RARE_SHARE * n_present:
         message = f"{n_rare:,} of {n_present:,} features occur in a single row and cannot separate clusters."

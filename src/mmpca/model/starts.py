@@ -323,9 +323,10 @@ def tfidf_points(rows: Counts, rng: np.random.Generator, monitor: Monitor, threa
             basis = _product(wide, _product(tall, basis, threads), threads)
             basis = linalg.lu(basis, permute_l=True, overwrite_a=True)[0]  # of the shorter side alone: it takes long
         # In Fortran order: LAPACK would otherwise work on copies, which may take more memory than the rows.
-        image = np.asfortranarray(_product(tall, basis, threads))
-        basis = np.asarray(linalg.qr(image, mode="economic", overwrite_a=True)[0])
-        left, sizes, right = linalg.svd(_product(wide, basis, threads), full_matrices=False)
+        basis = np.asfortranarray(_product(tall, basis, threads))
+        basis = np.asarray(linalg.qr(basis, mode="economic", overwrite_a=True)[0])
+        image = np.asfortranarray(_product(wide, basis, threads))
+        left, sizes, right = linalg.svd(image, full_matrices=False, overwrite_a=True)
         directions = left[:, :n_directions] if wide is X else basis @ right[:n_directions].T
     directions *= sizes[:n_directions]
     points: Array = normalize(directions, copy=False)
