@@ -305,10 +305,10 @@ def test_the_concentration_is_found_under_topics_that_were_learned_from_the_rows
 
 
 def test_expected_topic_counts_add_up_and_follow_the_row_and_its_cluster():
-    X, _, topics, theta = draw(10.0, n=80, length=50)
-    rows, concentration, expected = as_counts(X), np.full(5, 10.0), np.empty((80, 5, 4))
+    X, _, topics, theta = draw(10.0, n=30, length=50)
+    rows, concentration, expected = as_counts(X), np.full(5, 10.0), np.empty((30, 5, 4))
     row_evidence(rows, topics=topics, cluster_topics=theta, concentration=concentration, expected=expected)
-    weights = np.random.default_rng(0).dirichlet(np.ones(5), 80)
+    weights = np.random.default_rng(0).dirichlet(np.ones(5), 30)
     found = expected_topic_counts(rows, topics, weights, expected)
     np.testing.assert_allclose(found.sum(axis=0), X.sum(axis=0), rtol=1e-9)
     by_row = expected[:, :, :, None] * topics  # (N, Q, K, V)
@@ -317,15 +317,14 @@ def test_expected_topic_counts_add_up_and_follow_the_row_and_its_cluster():
 
 
 def test_few_of_the_rows_hardly_change_topics_that_many_have_learned():
-    X, truth, topics, _ = draw(10.0, n=40)
+    X, truth, topics, _ = draw(10.0, n=12, length=40)
     common = {"topics": topics, "n_clusters": 5, "alpha": 1.0}
-    fixed = fit_varying_shares(as_counts(X), truth, **common)
     changes = [
         np.abs(fit_varying_shares(as_counts(X), truth, **common, topic_counts=n * topics).topics - topics).sum()
-        for n in (2_000.0, 200_000.0, 20_000_000.0)
+        for n in (500.0, 50_000.0)
     ]
-    assert changes[0] > 10 * changes[1] > 50 * changes[2] > 0
-    np.testing.assert_array_equal(fixed.topics, topics)
+    assert changes[0] > 50 * changes[1] > 0
+    np.testing.assert_array_equal(fit_varying_shares(as_counts(X[:2]), truth[:2], **common).topics, topics)
 
 
 def test_clusters_out_of_reach_hold_a_negligible_part_of_a_row():
