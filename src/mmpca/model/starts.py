@@ -325,9 +325,10 @@ def tfidf_points(rows: Counts, rng: np.random.Generator, monitor: Monitor, threa
         # In Fortran order: LAPACK would otherwise work on copies, which may take more memory than the rows.
         basis = np.asfortranarray(_product(tall, basis, threads))
         basis = np.asarray(linalg.qr(basis, mode="economic", overwrite_a=True)[0])
-        image = np.asfortranarray(_product(wide, basis, threads))
+        image, is_tall = np.asfortranarray(_product(wide, basis, threads)), tall is X
+        del X, tall, wide  # larger than the rows; the factorization needs space as well
         left, sizes, right = linalg.svd(image, full_matrices=False, overwrite_a=True)
-        directions = left[:, :n_directions] if wide is X else basis @ right[:n_directions].T
+        directions = basis @ right[:n_directions].T if is_tall else left[:, :n_directions]
     directions *= sizes[:n_directions]
     points: Array = normalize(directions, copy=False)
     return points
