@@ -8,38 +8,67 @@ import math
 
 import numpy as np
 
-from mmpca.kernels import _inner, _jit
+from mmpca.kernels import _inner, _inner_sums, _jit
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
-NEGLIGIBLE = 1e-9  # counts
+LOG_2 = math.log(2.0)
+# Parts of a number in double precision: the fraction, that of sqrt(2), and the bits of 1/2 and 1 above the fraction.
+FRACTION, FRACTION_OF_ROOT = 0xFFFFFFFFFFFFF, 0x6A09E667F3BCD
+BITS_OF_HALF, BITS_OF_ONE = 0x3FE0000000000000, 0x3FF0000000000000
 LONGEST_STEP = 1.5  # of log(alpha)
 LARGE, SMALL = 1e250, 1e-250  # products between them have room for one more factor
 
 
 @_inner()
-def log_gamma_parts(x):
-    """Return a and b such that log(gamma(x)) = a - log(b), x > 0.
-
-    Callers multiply several b and take one logarithm. b is x (x + 1) ... (x + 7), or 1 if x is not small, in terms of
-    y = x (x + 7): a loop that ends as soon as x is large would run for a different number of steps at each call, and
-    the processor's wrong guesses would take longer than the steps.
-    """
+def log_gamma(x):
+    """Return the logarithm of the gamma function, x > 0."""
     raised = 1.0
     if x < 8.0:
         y = x * (x + 7.0)
         raised = y * (y + 6.0) * ((y + 10.0) * (y + 12.0))
         x += 8.0
     r = 1.0 / x
-    r2 = r * r
-    series = r * (1 / 12 - r2 * (1 / 360 - r2 * (1 / 1260 - r2 / 1680)))
-    return (x - 0.5) * math.log(x) - x + HALF_LOG_2PI + series, raised
+    series = r * (1 / 12 - r * r * (1 / 360 - r * r * (1 / 1260 - r * r / 1680)))
+    return (x - 0.5) * math.log(x) - x + HALF_LOG_2PI + series - math.log(raised)
 
 
-@_inner()
-def log_gamma(x):
-    """Return the logarithm of the gamma function, x > 0."""
-    value, raised = log_gamma_parts(x)
-    return value - math.log(raised)
+@_inner_sums()
+def sum_log_gamma(work, bits):
+    """Return the sum of :func:`log_gamma` of the first row of `work` (4, K), all of which is overwritten.
+
+    Half of the search for the number of clusters is spent here, so the loops have neither branches nor calls, and the
+    compiler uses vector registers. x below 8 is raised by 8, gamma(x) = gamma(x + 8) / (x (x + 1) ... (x + 7)), which
+    is a polynomial in x (x + 7). The exponent of x and its mantissa m are read from `bits`, the memory of `work` as
+    integers; log(m) = 2 artanh(s) with s = (m - 1) / (m + 1) has a short series, because m is close to 1.
+    """
+    n_topics = work.shape[1]
+    for k in range(n_topics):
+        x = work[0, k]
+        y = x * (x + 7.0)
+        work[1, k] = y * (y + 6.0) * ((y + 10.0) * (y + 12.0)) if x < 8.0 else 1.0
+        work[0, k] = x + 8.0 if x < 8.0 else x
+    for k in range(n_topics):
+        is_upper = (bits[0, k] & FRACTION) > FRACTION_OF_ROOT  # m between sqrt(1/2) and 1, instead of 1 and sqrt(2)
+        bits[2, k] = (bits[0, k] & FRACTION) | (BITS_OF_HALF if is_upper else BITS_OF_ONE)
+        bits[3, k] = (bits[0, k] >> 52) - (1022 if is_upper else 1023)
+    total = 0.0
+    for k in range(n_topics):
+        x, m = work[0, k], work[2, k]
+        s = (m - 1.0) / (m + 1.0)
+        z = s * s
+        artanh = 1 / 11 + z * (1 / 13 + z * (1 / 15 + z / 17))
+        artanh = s * (1.0 + z * (1 / 3 + z * (1 / 5 + z * (1 / 7 + z * (1 / 9 + z * artanh)))))
+        log = bits[3, k] * LOG_2 + 2.0 * artanh
+        r = 1.0 / x
+        series = r * (1 / 12 - r * r * (1 / 360 - r * r * (1 / 1260 - r * r / 1680)))
+        total += (x - 0.5) * log - x + HALF_LOG_2PI + series
+    product = 1.0  # one logarithm for several topics
+    for k in range(n_topics):
+        product *= work[1, k]
+        if product > LARGE or product < SMALL:
+            total -= math.log(product)
+            product = 1.0
+    return total - math.log(product)
 
 
 @_inner()
@@ -79,28 +108,23 @@ def log_densities(counts, totals, alphas, is_active, joint):
     """
     n_rows, n_topics = counts.shape
     n_clusters = len(alphas)
-    base, total, base_total = np.empty(alphas.shape), np.empty(n_clusters), np.empty(n_clusters)
+    work = np.empty((4, n_topics))
+    bits = work.view(np.int64)
+    total, base = np.empty(n_clusters), np.empty(n_clusters)
     for q in range(n_clusters):
         total[q] = 0.0
         for k in range(n_topics):
-            base[q, k] = log_gamma(alphas[q, k])
+            work[0, k] = alphas[q, k]
             total[q] += alphas[q, k]
-        base_total[q] = log_gamma(total[q])
+        base[q] = log_gamma(total[q]) - sum_log_gamma(work, bits)
     for i in range(n_rows):
         for q in range(n_clusters):
             if not is_active[i, q]:
                 joint[i, q] = -np.inf
                 continue
-            value, raised = base_total[q] - log_gamma(total[q] + totals[i]), 1.0
             for k in range(n_topics):
-                if counts[i, k] > NEGLIGIBLE:
-                    part, factor = log_gamma_parts(alphas[q, k] + counts[i, k])
-                    value += part - base[q, k]
-                    raised *= factor
-                    if raised > LARGE or raised < SMALL:
-                        value -= math.log(raised)
-                        raised = 1.0
-            joint[i, q] = value - math.log(raised)
+                work[0, k] = alphas[q, k] + counts[i, k]
+            joint[i, q] = base[q] - log_gamma(total[q] + totals[i]) + sum_log_gamma(work, bits)
 
 
 @_jit()
