@@ -165,3 +165,12 @@ def test_errors_of_a_path_are_those_of_sums_of_differences_between_rows():
     assert scores[3].sum() == pytest.approx(path[3].log_likelihood)
     expected = np.sqrt(60) * (scores[3] - scores[2]).std()
     np.testing.assert_allclose(mixture.errors_against(3, path), [expected, 0.0])
+
+
+def test_clusters_of_all_rows_are_those_of_the_sample_and_none_is_empty():
+    rng = np.random.default_rng(0)
+    counts = np.vstack([rng.multinomial(60, rng.dirichlet(alpha), 60) for alpha in ([9, 1, 1], [1, 9, 1], [1, 1, 9])])
+    found = mixture.fit_mixture(counts[::2].astype(float), 3, rng)
+    labels = mixture.labels_of(counts.astype(float), found, rng)
+    np.testing.assert_array_equal(labels[::2], found.labels)
+    assert set(mixture.labels_of(counts[:3].astype(float), found, rng)) == {0, 1, 2}

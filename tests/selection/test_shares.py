@@ -216,3 +216,11 @@ def test_a_true_answer_of_the_callback_stops_and_chooses_among_what_is_finished(
     assert search.labels_.shape == (90,)
     if stage == "topics":
         assert search.topic_results_["n_topics"].tolist() == [1, 2]
+
+
+def test_the_model_starts_from_the_clusters_that_were_compared_and_from_others_on_request(data, default):
+    assert [start.kind for start in default.best_estimator_.starts_] == ["shares"]
+    more = MMPCASearch(n_init=2, random_state=0).fit(data.X)
+    kinds = [start.kind for start in more.best_estimator_.starts_]
+    assert (kinds[0], len(kinds)) == ("shares", 3)
+    assert more.best_estimator_.bound_ >= default.best_estimator_.bound_

@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 
 AUTO_FOLDS = 5
 RESAMPLED_SHARE = 0.8  # share of the rows in a resample, drawn without replacement
-SCHEMA = 7  # of a store's parts
+SCHEMA = 8  # of a store's parts
 N_NEIGHBORS = 2  # numbers of clusters on each side of the chosen one whose splits are kept
 AUTO_CLUSTERS, AUTO_TOPICS = range(2, 9), range(2, 6)  # of the criteria that need a grid
 AUTO_RESAMPLES = 5
@@ -85,7 +85,8 @@ class MMPCASearch(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         the rows of a cluster differ by multinomial noise alone: "predictive" by held-out counts and a penalized bound,
         "icl" as in the paper.
     n_init : int or "auto", default="auto"
-        Number of fresh starts of each cell. "auto" makes at most 4, and stops after 2 in a row without progress.
+        Number of fresh starts of each cell. "auto" makes at most 4, and stops after 2 in a row without progress. With
+        "shares", the model starts from the clusters that were compared, and "auto" makes no other starts.
     topic_prior : float, default=1.0
         As in :class:`~mmpca.MMPCA`.
     dispersion : {"auto", "multinomial", "shares", "polya"}, default="auto"
@@ -341,14 +342,17 @@ class MMPCASearch(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             "n_stable": np.where(numbers == best, -1 if n_stable is None else n_stable, -1),
             "n_resamples": np.full(len(numbers), len(found_again)),
         }
+        every = topic_counts if some is rows else mixture.topic_counts(rows, topics.beta, factor)
+        own = np.random.default_rng([options.seed, k, 4])
+        labels = mixture.labels_of(every, path[choice.n_clusters], own)
         # One cluster has a single profile, whatever its topics.
         if choice.n_clusters == 1 and n_topics is None and k > 1:
-            choice = choice._replace(n_topics=1)
+            choice = choice._replace(n_topics=1, by_topics=criteria.Support("", None, ""))
             results["n_topics"][numbers == 1] = 1
             topics = remember(store, "topics-1", TopicFit, lambda: learn(rows, options, 1))
         monitor.begin("cells", "fitting the model", 1)
         q, k = choice.n_clusters, choice.n_topics
-        cell = remember(store, f"fresh-{q}-{k}", CellFit, lambda: fresh_cell(rows, options, topics, q))
+        cell = remember(store, f"cell-{q}-{k}", CellFit, lambda: fresh_cell(rows, options, topics, q, labels))
         monitor.step()
         order = np.concatenate([np.flatnonzero(numbers == q), [c for c in np.argsort(-score) if numbers[c] != q]])
         words = criteria.describe(choice)

@@ -117,12 +117,18 @@ def learn(rows: Counts, options: CellOptions, n_topics: int, n_entries: int | No
     return TopicFit(fit.beta, fit.row_prior, predicted, n_predicted, perf_counter() - began)
 
 
-def fresh_cell(rows: Counts, options: CellOptions, topics: TopicFit, n_clusters: int) -> CellFit:
-    """Fit a cell from its own starts."""
+def fresh_cell(
+    rows: Counts, options: CellOptions, topics: TopicFit, n_clusters: int, labels: NDArray[np.int32] | None = None
+) -> CellFit:
+    """Fit a cell from its own starts; from given labels first, and then only from as many starts as were asked for."""
     began = perf_counter()
     n_starts, patience = AUTO_PLAN if options.n_init is None else (options.n_init, options.n_init)
+    if labels is not None and options.n_init is None:
+        n_starts = 0
     seeds = np.random.SeedSequence([options.seed, n_clusters, len(topics.beta)]).generate_state(n_starts)
     planned = [starts.Start(starts.KINDS[n % len(starts.KINDS)], int(seed)) for n, seed in enumerate(seeds)]
+    if labels is not None:
+        planned, patience = [starts.Start("shares", options.seed, labels), *planned], n_starts + 1
     return _searched(rows, options, topics, n_clusters, planned, patience, began)
 
 
@@ -178,7 +184,7 @@ def _searched(
     settings = engine.SearchOptions(
         n_clusters, options.alpha, max_epochs=options.max_epochs, tol=options.tol, patience=patience
     )
-    is_fresh, monitor = planned[0].labels is None, Monitor()
+    is_fresh, monitor = planned[-1].labels is None, Monitor()
     shares = topic_shares(rows, topics.beta, prior=options.alpha) if is_fresh else None
     outcomes = starts.search_from_starts(
         LocalRows(rows), topics.beta, planned, settings, monitor=monitor, sample_size=np.inf, shares=shares

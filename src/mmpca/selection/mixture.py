@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, logsumexp, polygamma
 
 from mmpca.counts import Counts
-from mmpca.model.starts import kmeans_labels
+from mmpca.model.starts import fill_empty, kmeans_labels
 from mmpca.monitor import Monitor
 from mmpca.selection import kernels
 from mmpca.selection.held_out import LEAST_MASS, in_halves, random_halves
@@ -369,6 +369,13 @@ def mixture_path(
     around = range(tried[max(0, at - 1)], tried[min(len(tried) - 1, at + 1)] + 1)
     extend(n for n in around if n not in path)
     return dict(sorted(path.items()))
+
+
+def labels_of(counts: Array, mixture: ShareMixture, rng: np.random.Generator) -> Labels:
+    """Return the clusters of other rows (N, K) under a mixture; rows are moved to clusters that would be empty."""
+    problem, n_clusters = _Problem.of(counts), len(mixture.weights)
+    joint, _ = problem.joint(mixture.alphas, mixture.weights, np.ones((len(counts), n_clusters), dtype=bool))
+    return fill_empty(joint.argmax(axis=1).astype(np.int32), n_clusters, rng)
 
 
 def found_again(counts: Array, labels: Labels, rng: np.random.Generator) -> Array:
