@@ -19,7 +19,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.metrics import adjusted_rand_score
 
 from measure import Limits, Row
-from mmpca import MMPCA
+from mmpca import MMPCA, MMPCASearch
 from mmpca.monitor import Progress
 
 GSDMM_PASSES = 30
@@ -27,6 +27,7 @@ FIRST_EPOCHS = 2  # which may cost more: from k-means, many rows move
 MOST_PRODUCTS = Limits(at_most=10)  # of an epoch after these, in products with a dense matrix
 PRODUCT_REPEATS = 5
 QUICK_ROWS = 1_000
+SEARCHED_ROWS, MOST_FITS = 2_000, Limits(at_most=5)  # a search without options, in fits without options
 
 
 class TextLimits(NamedTuple):
@@ -36,11 +37,14 @@ class TextLimits(NamedTuple):
     gsdmm: Limits | None = None
     products: Limits | None = None
     threads: Limits | None = None  # one thread / two, wall time: on two idle cores
+    search: Limits | None = None
 
 
 REQUIRED = {
-    "newsgroups20": TextLimits(Limits(at_most=10), products=MOST_PRODUCTS, threads=Limits(at_least=1.6)),
-    "tdt2": TextLimits(gsdmm=Limits(at_most=1.5)),
+    "newsgroups20": TextLimits(
+        lda_passes=Limits(at_most=10), products=MOST_PRODUCTS, threads=Limits(at_least=1.6), search=MOST_FITS
+    ),
+    "tdt2": TextLimits(gsdmm=Limits(at_most=1.5), search=MOST_FITS),
     "news_titles": TextLimits(gsdmm=Limits(at_most=5)),
 }
 
@@ -78,6 +82,7 @@ def compare(name: str, quick: bool, folder: Path) -> list[Row]:
         ),
         Row("text", f"{title}MiniBatchKMeans on tf-idf", fit / kmeans, None, f"{fit:.1f} s / {kmeans:.1f} s"),
         *gsdmm_rows(title, X, truth, fit, n_classes, required.gsdmm),
+        search_row(name, X, required.search),
         Row("text", f"{name}: ARI of a default fit", adjusted_rand_score(truth, model.labels_)),
         Row("text", f"{name}: ARI of MiniBatchKMeans", adjusted_rand_score(truth, labels)),
     ]
@@ -141,6 +146,17 @@ def gsdmm_rows(
         Row("text", f"{title}topica's GSDMM, {GSDMM_PASSES} passes", fit / gsdmm, limits, note),
         Row("text", f"{title.split(',')[0]}: ARI of GSDMM", ari),
     ]
+
+
+def search_row(name: str, X: sparse.csr_array, limits: Limits | None) -> Row:
+    """Compare a search without options with a fit without options, on some of the rows."""
+    some = X[np.sort(np.random.default_rng(0).permutation(X.shape[0])[:SEARCHED_ROWS])]
+    some = some[some.sum(axis=1) > 0]
+    fit, _ = timed(lambda: MMPCA(random_state=0).fit(some))
+    seconds, search = timed(lambda: MMPCASearch(random_state=0).fit(some))
+    chosen = "{n_clusters} clusters, {n_topics} topics".format(**search.best_params_)
+    note = f"{seconds:.1f} s / {fit:.1f} s; {chosen}"
+    return Row("text", f"{name}, {some.shape[0]:,} rows: MMPCASearch() / MMPCA()", seconds / fit, limits, note)
 
 
 def minibatch_kmeans(X: sparse.csr_array, n_clusters: int) -> NDArray[np.int32]:
