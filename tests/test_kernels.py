@@ -1,13 +1,10 @@
 """Every kernel equals the NumPy that it stands for. The whole file also runs with NUMBA_DISABLE_JIT=1."""
 
-import gc
-
 import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba.core import event
 from scipy import special
 
 from mmpca import engine, kernels
@@ -498,29 +495,3 @@ def test_deviations_of_rows_from_their_clusters_are_those_of_dense_rows(problems
         state.rows, profiles, (profiles**2).sum(axis=1), some, state.labels[some], found[: len(some)]
     )
     np.testing.assert_allclose(found[: len(some)], expected[some], rtol=1e-9, atol=1e-9)
-
-
-# --- compilation ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="needs compilation")
-@pytest.mark.parametrize("is_enabled", [True, False])
-def test_garbage_collection_pauses_during_compilation_and_is_then_as_it_was(is_enabled):
-    class Watch(event.Listener):
-        def on_start(self, event):
-            states.append(gc.isenabled())
-
-        def on_end(self, event):
-            pass
-
-    states, was_enabled = list[bool](), gc.isenabled()
-    try:
-        (gc.enable if is_enabled else gc.disable)()
-        kernel = kernels._jit(cache=False)(kernels.trigamma.py_func)
-        with event.install_listener("numba:run_pass", Watch()):
-            assert kernel(2.0) == kernels.trigamma(2.0)
-        assert len(states) > 5
-        assert not any(states)
-        assert gc.isenabled() == is_enabled
-    finally:
-        (gc.enable if was_enabled else gc.disable)()

@@ -10,14 +10,11 @@ Set ``MMPCA_CACHE=0`` to compile in every process, ``NUMBA_DISABLE_JIT=1`` to ru
 """
 
 import functools
-import gc
 import math
 import os
-import threading
 
 import numba
 import numpy as np
-from numba.core import event
 
 # `fastmath` is always explicit: numba lets a function without it inherit that of the kernel that happens to compile it
 # first, and the last bits of a sum would then depend on the order of compilation.
@@ -40,42 +37,6 @@ _inner = functools.partial(_jit, no_cpython_wrapper=True, cache=False)
 # them once alone and once more with the kernel. They take `fastmath` from there, so it must have none either.
 _once = functools.partial(_inner, inline="always")
 _inner_sums = functools.partial(_jit_sums, no_cpython_wrapper=True, cache=False)
-
-
-class PausedCollection(event.Listener):
-    """Pauses Python's garbage collection while own kernels compile: it would take an eighth of the time.
-
-    The compiler creates many objects, which the collector examines again and again together with those of all imported
-    modules. Once the last thread has finished, the collector is as it was.
-    """
-
-    def __init__(self):
-        self.lock, self.n_compiling, self.was_enabled = threading.Lock(), 0, False
-
-    def on_start(self, event):
-        """Pause the collector, unless an outer kernel or another thread has."""
-        if is_own(event):
-            with self.lock:
-                if self.n_compiling == 0:
-                    self.was_enabled = gc.isenabled()
-                    gc.disable()
-                self.n_compiling += 1
-
-    def on_end(self, event):
-        """Let the collector go on after the last kernel."""
-        if is_own(event):
-            with self.lock:
-                self.n_compiling -= 1
-                if self.n_compiling == 0 and self.was_enabled:
-                    gc.enable()
-
-
-def is_own(event):
-    """Return True if a function of this package is compiled."""
-    return event.data["dispatcher"].py_func.__module__.startswith("mmpca.")
-
-
-event.register("numba:compile", PausedCollection())
 
 TILE = 512  # features per tile, so that a pass over topics x features stays in cache
 VE_DEFICIT = 1e-11  # the VE-step stops when the bound can gain at most this many nats
