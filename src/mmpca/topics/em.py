@@ -104,10 +104,8 @@ def em_step(
         counts, ends = np.zeros_like(beta_rows), (part.start, part.stop)
         return counts, kernels.em_block(rows, *ends, theta, beta_rows, row_prior, is_scored, new_theta, counts)
 
-    parts = threads.imap(step, slices_of(rows) if slices is None else slices)
-    counts, value = next(parts)
-    value += log_prior(problem, mixture) if is_scored else np.nan
-    for part_counts, part_value in parts:
+    counts, value = np.zeros_like(beta_rows), log_prior(problem, mixture) if is_scored else np.nan
+    for part_counts, part_value in threads.imap(step, slices_of(rows) if slices is None else slices):
         counts += part_counts
         value += part_value
     counts *= beta_rows
