@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from mmpca import MMPCA
+from mmpca import MMPCA, MMPCASearch
 from mmpca.counts import as_counts
 from mmpca.evaluation import summarize
 from mmpca.model.explanation import row_terms
@@ -218,6 +218,14 @@ def test_a_fit_that_did_not_converge_gets_a_warning(study):
     for fitted, level in ((study.model, "fine"), (model, "care")):
         contents = report_contents(check_context(fitted), None, None, None)
         assert contents["checks"][0][0] == level
+
+
+def test_a_single_start_gets_a_note_unless_a_search_has_compared_its_clusters(study):
+    alone = MMPCA(6, 4, topics="lda", n_init=1, random_state=0).fit(study.X)
+    searched = MMPCASearch((5, 6), (4,), random_state=0).fit(study.X).best_estimator_
+    for model, level in ((alone, "note"), (searched, "fine")):
+        assert len(model.starts_) == 1
+        assert report_contents(check_context(model), None, None, None)["checks"][1][0] == level
 
 
 def test_cards_show_the_numbers_of_the_summary(study, full_page):
