@@ -3,8 +3,8 @@
 Labeled data sets are split into fitted rows (70 %) and new rows. Each cluster stands for the class that most of its
 fitted rows have. Simulated rows come with clusters, which are matched one to one. A probability is calibrated if, among
 all rows predicted with probability p, a share p is right; the calibration error is the mean difference over ten bins.
-A probability refers to a cluster, and a cluster may hold rows of several classes. The accuracy of the surest tenth of
-each cluster's rows shows this: it is far from 1 if even the heart of a cluster is not a class.
+A probability refers to a cluster, and a cluster may hold rows of several classes. The accuracy of the most certain
+tenth of each cluster's rows shows this: it is far below 1 if even the core of a cluster mixes classes.
 
 With `--intervals N`, only the coverage of `theta_interval` is measured, on N data sets of each of the paper's designs.
 """
@@ -88,7 +88,7 @@ def calibration(probabilities: Array, classes: Labels, truth: Labels) -> Calibra
 
 
 def surest_accuracy(probabilities: Array, classes: Labels, truth: Labels, share: float = 0.1) -> float:
-    """Return the accuracy of the rows with the largest probability: the given share of each cluster, at least one row.
+    """Return the accuracy of the most certain rows: the given share of each cluster, but at least one row.
 
     Examples
     --------
@@ -206,13 +206,13 @@ def measure(case: Case, dispersion: str, seed: int) -> list[str]:
 
 
 def noisy_shares(data: Simulation) -> Array:
-    """Return the topic shares from which the rows of each cluster were drawn, (Q, K): those after the noise."""
+    """Return the topic proportions from which the rows of each cluster were drawn, noise included, (Q, K)."""
     shares: Array = (1.0 - data.noise) * data.cluster_topics + data.noise / data.cluster_topics.shape[1]
     return shares
 
 
 def coverage(n_samples: int, noise: float, seed: int) -> tuple[float, float]:
-    """Return the share of intervals that contain the true share of a topic, and their mean width, for one data set."""
+    """Return the coverage of intervals of topic proportions, and their mean width, on one data set."""
     data = paper_design(n_samples=n_samples, noise=noise, random_state=seed)
     model = MMPCA(*data.cluster_topics.shape, random_state=seed).fit(data.X)
     truth = noisy_shares(data)
@@ -223,9 +223,9 @@ def coverage(n_samples: int, noise: float, seed: int) -> tuple[float, float]:
 
 
 def interval_table(n_sets: int, designs: Sequence[tuple[int, float]] = PAPER_DESIGNS) -> Table:
-    """Return the coverage of intervals of theta on so many data sets of each design."""
-    table = Table(title=f"{LEVEL:.0%} intervals of topic shares, number of data sets for each design: {n_sets}")
-    for column in ("rows", "noise", "contain the true share", "standard error", "least in a data set", "mean width"):
+    """Return the coverage of intervals of theta on `n_sets` data sets of each design."""
+    table = Table(title=f"{LEVEL:.0%} intervals of topic proportions; data sets per design: {n_sets}")
+    for column in ("rows", "noise", "coverage", "standard error", "lowest in a data set", "mean width"):
         table.add_column(column, justify="right")
     for n_samples, noise in designs:
         shares, widths = np.array([coverage(n_samples, noise, seed) for seed in range(n_sets)]).T
@@ -246,7 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--dispersions", nargs="+", choices=DISPERSIONS, default=DISPERSIONS[:1])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--no-simulation", action="store_true", help="only labeled data sets")
-    parser.add_argument("--intervals", type=int, metavar="N", help="only intervals of theta, on N data sets per design")
+    parser.add_argument("--intervals", type=int, metavar="N", help="check only theta_interval, on N sets per design")
     options = parser.parse_args(arguments)
     if options.intervals:
         Console(width=max(120, Console().width)).print(interval_table(options.intervals))
@@ -261,7 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "new: right",
         "mean p",
         "error",
-        "surest right",
+        "most certain: right",
         "concentration",
         "temperature",
         "seconds",

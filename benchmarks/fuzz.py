@@ -282,7 +282,7 @@ def _results(folder: Path, X: sparse.csr_array) -> dict[str, Sound]:
     parameters = {"n_clusters": 2, "n_topics": 2, "n_init": 1, "random_state": 0}
     model = MMPCA(**parameters).fit(X, checkpoint=folder / "fit.npz")
     model.save(folder / "fit.mmpca")
-    MMPCASearch([2], [2], n_init=1, random_state=0, store=folder / "store").fit(X)
+    MMPCASearch([2], [2], criterion="icl", n_init=1, random_state=0, store=folder / "store").fit(X)
     identity = json.loads((folder / "store" / "search.json").read_text())
     identity.pop("checksum")
 

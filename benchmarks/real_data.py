@@ -1,10 +1,10 @@
 """Compare MMPCA with all baselines and other packages on labeled data: `make real-data DATA=path`.
 
 Every method is given the number of classes as its numbers of clusters and topics, and the rows in a random order that
-depends on the seed: some files are sorted by class, which helps methods that visit rows in their order. A method is run
+depends on the seed: some files are sorted by class, which helps methods that visit rows in file order. A method is run
 with ten seeds on a data set if its first fit there takes less than ten seconds, and with three otherwise. Finished fits
-are stored, so a second run continues where the first stopped; `--sets`, `--methods` and `--seeds` run a part of it, and
-the table shows whatever is finished.
+are stored, so a second run continues where the first stopped; `--sets`, `--methods` and `--seeds` restrict a run, and
+the table shows all finished fits.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Count how often each criterion finds the true numbers of clusters and topics: `make selection-study`.
 
 The first study is the paper's table: its design, balanced or not, with and without noise. The second varies the truth,
-the number of features, the length of the rows and the topics. Each data set is searched without numbers by the default
-criterion, and on a grid from whose cells the other criteria choose; `--default-only` leaves the grids out. The third
+the number of features, the length of the rows and the topics. The default criterion searches each data set without
+being given any numbers; the other criteria choose among the cells of a grid, which `--default-only` skips. The third
 study has rows that differ within their clusters by more than multinomial noise, a homogeneous cluster and clusters of
-very unequal size; the fourth has few samples of abundances with bursts. Both are searched without numbers. Finished
+very unequal size; the fourth has few samples of abundances with bursts. Both use only the default criterion. Finished
 searches are stored, so a second run continues where the first stopped.
 """
 
@@ -52,7 +52,7 @@ ABUNDANCES = (
 
 
 class Paper(NamedTuple):
-    """A data set of the paper's design, searched without numbers."""
+    """A data set of the paper's design; the search is not given any numbers."""
 
     balance: float
     noise: float
@@ -65,7 +65,7 @@ class Paper(NamedTuple):
 
     @property
     def grid(self) -> tuple[range, range]:
-        """The paper's numbers of clusters and topics."""
+        """The numbers of clusters and topics that the paper compares."""
         return range(2, 9), range(2, 6)
 
     def draw(self) -> sparse.csr_array:
@@ -78,7 +78,7 @@ class Paper(NamedTuple):
 
 
 class Other(NamedTuple):
-    """A data set with another truth and uniformly drawn topic proportions of the clusters, searched without numbers."""
+    """A data set with another truth and uniformly drawn topic proportions; the search is not given any numbers."""
 
     n_clusters: int
     n_topics: int
@@ -115,7 +115,7 @@ class Other(NamedTuple):
 
 
 class OnGrid(NamedTuple):
-    """A data set searched on its grid, from whose cells all other criteria choose."""
+    """A grid search of a data set, for all criteria that need a grid."""
 
     data: Paper | Other
 
@@ -319,7 +319,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--abundance-seeds", type=int, default=4, help="data sets for each kind of abundances (default: 4)"
     )
-    parser.add_argument("--default-only", action="store_true", help="leave out the criteria that need a grid")
+    parser.add_argument("--default-only", action="store_true", help="skip the criteria that need a grid")
     parser.add_argument("--jobs", type=int, default=2, help="number of processes (default: 2)")
     parser.add_argument("--results", type=Path, default=RESULTS / "selection", help="folder of finished results")
     return parser.parse_args(arguments)

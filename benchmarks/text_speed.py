@@ -27,7 +27,7 @@ FIRST_EPOCHS = 2  # which may cost more: from k-means, many rows move
 MOST_PRODUCTS = Limits(at_most=10)  # of an epoch after these, in products with a dense matrix
 PRODUCT_REPEATS = 5
 QUICK_ROWS = 1_000
-SEARCHED_ROWS, MOST_FITS = 2_000, Limits(at_most=5)  # a search without options, in fits without options
+SEARCHED_ROWS, MOST_FITS = 2_000, Limits(at_most=5)  # time of MMPCASearch() / time of MMPCA()
 
 
 class TextLimits(NamedTuple):
@@ -36,7 +36,7 @@ class TextLimits(NamedTuple):
     lda_passes: Limits | None = None
     gsdmm: Limits | None = None
     products: Limits | None = None
-    threads: Limits | None = None  # one thread / two, wall time: on two idle cores
+    threads: Limits | None = None  # wall time on one thread / on two; requires two idle cores
     search: Limits | None = None
 
 
@@ -149,7 +149,7 @@ def gsdmm_rows(
 
 
 def search_row(name: str, X: sparse.csr_array, limits: Limits | None) -> Row:
-    """Compare a search without options with a fit without options, on some of the rows."""
+    """Compare the time of `MMPCASearch()` with that of `MMPCA()`, on some of the rows."""
     some = X[np.sort(np.random.default_rng(0).permutation(X.shape[0])[:SEARCHED_ROWS])]
     some = some[some.sum(axis=1) > 0]
     fit, _ = timed(lambda: MMPCA(random_state=0).fit(some))
@@ -166,7 +166,7 @@ def minibatch_kmeans(X: sparse.csr_array, n_clusters: int) -> NDArray[np.int32]:
 
 
 def timed(call: Callable[[], Any], clock: Callable[[], float] = process_time) -> tuple[float, Any]:
-    """Return the seconds of a call, by default processor time, and its result."""
+    """Return the time that a call takes, in seconds (processor time by default), and its result."""
     start = clock()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about overdispersed counts, and about LDAs that have not converged

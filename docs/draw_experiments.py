@@ -1,8 +1,9 @@
 """Insert figures and tables of finished experiments into docs/experiments.md; `make experiments` runs them first.
 
-Results may be in several folders, for example if some methods were run with a different version or on fewer data sets:
-a method comes from the last folder that has it. With --add, later folders replace single data sets only. The results of
-all data sets are kept in docs/experiments/runs, a folder of results itself, so long experiments can be run in parts:
+Results may be in several folders, for example if some methods were run with a different version or on fewer data sets.
+Each method is taken from the last folder that contains it; with --add, this applies to each data set separately. The
+combined results are stored in docs/experiments/runs, which is itself a folder of results, so long experiments can be
+run in parts:
 
     python docs/draw_experiments.py --add docs/experiments/runs new-results
 """
@@ -32,7 +33,7 @@ def main() -> None:
     """Update the page from the folders of results given on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="*", type=Path, help="folders of results, such as those of `make experiments`")
-    parser.add_argument("--add", action="store_true", help="replace single data sets instead of whole methods")
+    parser.add_argument("--add", action="store_true", help="replace individual data sets instead of whole methods")
     options = parser.parse_args()
     folders = options.folders
     if not folders or not all(any(result_table(folder, name).exists() for name in EXPERIMENTS) for folder in folders):
@@ -58,7 +59,7 @@ def update(folders: Sequence[Path], document: Path, *, adds: bool = False) -> No
             if isinstance(make(name), MethodComparison):
                 (figures / "runs" / name).mkdir(parents=True, exist_ok=True)
                 write_csv(result_table(figures / "runs", name), shortened(results))
-            if len(paths) == 1:
+            if len(paths) == 1 and paths[0].with_suffix(".svg").exists():
                 shutil.copy(paths[0].with_suffix(".svg"), figures)
             else:
                 draw(name, results, figures)
@@ -73,7 +74,7 @@ def result_table(folder: Path, name: str) -> Path:
 def combined(name: str, tables: Sequence[Table], *, adds: bool = False) -> Table:
     """Return the rows of all tables, in the order of one run.
 
-    A method comes from the last table that has it; with `adds`, this holds for each data set of a method.
+    Each method is taken from the last table that contains it; with `adds`, this applies to each data set separately.
     """
     if len(tables) == 1:
         return tables[0]
@@ -91,7 +92,7 @@ def combined(name: str, tables: Sequence[Table], *, adds: bool = False) -> Table
 
 
 def shortened(table: Table) -> Table:
-    """Return a table with at most five decimals, which a file of thousands of rows can do with."""
+    """Return a table rounded to five decimals, to keep files with thousands of rows small."""
     return {name: [round(x, 5) if isinstance(x, float) else x for x in column] for name, column in table.items()}
 
 

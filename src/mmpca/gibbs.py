@@ -14,6 +14,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from queue import SimpleQueue
+from threading import Event
 from typing import Any, NamedTuple
 
 import numba
@@ -214,9 +215,9 @@ def run_chains(
 ) -> list[Chain]:
     """Run chains side by side from generators and labels, as in `run_chain`, and return their final states.
 
-    `map_chains` makes the passes, possibly in threads: three chains also keep two threads busy, because each pass is
-    made by the chain that has waited longest. After a request to stop, all chains end after the same pass, except for
-    those that have begun another one.
+    `map_chains` runs the passes, possibly in threads. Each pass is made by the chain that has waited longest, so three
+    chains keep two threads busy. After a request to stop, every chain ends after the pass that it is in, but not before
+    its first.
     """
     is_present = rows.column_totals() > 0
     features, row_totals = (np.cumsum(is_present) - 1)[rows.indices], rows.row_totals()
@@ -227,16 +228,15 @@ def run_chains(
         chains.append(Chain(labels, sums, np.bincount(labels, minlength=n_clusters).astype(np.float64), []))
     totals = [chain.sums.sum(axis=0) for chain in chains]
 
-    waiting, last_pass = SimpleQueue[int](), n_passes
+    waiting, is_ending = SimpleQueue[int](), Event()
     for number in range(len(chains)):
         waiting.put(number)
 
     def make_pass(_: int) -> None:
-        nonlocal last_pass
         number = waiting.get()
         labels, sums, sizes, history = chains[number]
         try:
-            if len(history) >= last_pass:
+            if history and is_ending.is_set():
                 return
             uniforms = starts[number][0].uniform(size=rows.n_rows)
             for first in range(0, rows.n_rows, ROWS_AT_ONCE):
@@ -246,7 +246,7 @@ def run_chains(
                 gibbs_pass(ends, features, rows.data, *own, sums, totals[number], sizes)
             history.append(log_joint(sums, sizes, priors))
             if is_stopped is not None and is_stopped():
-                last_pass = min(last_pass, len(history))
+                is_ending.set()
         finally:
             if len(history) < n_passes:
                 waiting.put(number)

@@ -183,12 +183,21 @@ def test_chains_side_by_side_in_threads_are_those_run_one_by_one(n_threads):
         assert one.history == other.history
 
 
-def test_a_request_to_stop_ends_all_chains_after_the_same_pass():
-    answers = iter([False, False, True, False])
+def test_a_request_to_stop_ends_every_chain_after_its_pass_but_not_before_the_first():
     X = np.random.default_rng(0).poisson(2.0, size=(30, 5)) + 1
-    starts = [(np.random.RandomState(seed), None) for seed in range(2)]
-    chains = run_chains(as_counts(X), 3, starts, is_stopped=lambda: next(answers))
-    assert [len(chain.history) for chain in chains] == [2, 2]
+    for answers, n_passes in (([False, False, True], [2, 1]), ([True, True], [1, 1])):
+        starts, answer = [(np.random.RandomState(seed), None) for seed in range(2)], iter(answers)
+        chains = run_chains(as_counts(X), 3, starts, is_stopped=lambda answer=answer: next(answer))
+        assert [len(chain.history) for chain in chains] == n_passes
+
+
+@pytest.mark.parametrize("n_threads", [2, 5])
+def test_chains_in_threads_make_a_pass_and_no_more_than_another_after_a_request_to_stop(n_threads):
+    X = np.random.default_rng(0).poisson(2.0, size=(30, 5)) + 1
+    starts = [(np.random.RandomState(seed), None) for seed in range(3)]
+    with open_threads(n_threads) as threads:
+        chains = run_chains(as_counts(X), 3, starts, is_stopped=lambda: True, map_chains=threads.map)
+    assert all(1 <= len(chain.history) <= 2 for chain in chains)
 
 
 def test_an_error_in_a_chain_ends_those_in_other_threads():

@@ -1,4 +1,4 @@
-"""Calibration tables: which rows are the surest, and how often intervals contain the truth."""
+"""Calibration tables: the accuracy of the most certain rows, and how often intervals contain the truth."""
 
 import numpy as np
 

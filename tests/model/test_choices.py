@@ -78,7 +78,7 @@ def test_a_close_choice_counts_the_splits_of_earlier_comparisons():
     close = {"mixture": splits(1.0, 1.2, 1.1), "tfidf": splits(1.1, 1.0, 1.15, share=0.6)}
     earlier = 2 * list(zip(splits(1.0, 1.0, 1.0), splits(1.3, 1.2, 1.3, share=0.6), strict=True))
     assert (best_source(close), sources_left(close, [])) == ("mixture", ["mixture", "tfidf"])
-    assert sources_left(close) == ["mixture"]  # a single fit takes the time for further splits only if "tfidf" leads
+    assert sources_left(close) == ["mixture"]  # a single fit adds further splits only if "tfidf" leads
     assert (best_source(close, earlier), sources_left(close, earlier)) == ("tfidf", ["tfidf"])
     opposite = [(tfidf, mixture) for mixture, tfidf in earlier]
     assert (best_source(close, opposite), sources_left(close, opposite)) == ("mixture", ["mixture"])
@@ -86,7 +86,7 @@ def test_a_close_choice_counts_the_splits_of_earlier_comparisons():
 
 @pytest.fixture(scope="module")
 def short_rows():
-    """Return short rows of clusters without common topics, whose clusters LDA does not find."""
+    """Return short rows of clusters that share no topics; LDA does not find these clusters."""
     rng = np.random.default_rng(0)
     profiles = rng.dirichlet(np.full(200, 0.05), 12)
     X = np.array([rng.multinomial(20, profiles[q]) for q in rng.integers(12, size=600)])

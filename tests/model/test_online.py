@@ -83,7 +83,7 @@ def test_a_comparison_of_sources_adds_to_those_of_samples_as_large():
     for first, last in ((0, 1000), (1000, 2000), (2000, 4000)):
         model.partial_fit(X[first:last])
         compared.append(list(model._kept_rows.compared))
-    assert compared[0] == []  # of fewer rows, all are compared
+    assert compared[0] == []  # comparisons of fewer rows than a full sample are not kept
     assert 0 < len(compared[1]) < len(compared[2])
     assert compared[2][: len(compared[1])] == compared[1]
 

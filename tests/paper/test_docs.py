@@ -92,9 +92,11 @@ def test_data_sets_can_be_added_to_those_of_earlier_runs(script, tmp_path):
         write_output(experiment, records, tmp_path / folder / "sample-size")
     script.update([tmp_path / "first"], page)
     script.update([tmp_path / "page" / "runs", tmp_path / "second"], page, adds=True)
-    section = page.read_text().partition("<!-- begin sample-size -->")[2].partition("<!-- end")[0]
-    assert "4 data sets for each setting.\n" in section
-    assert f"| MMPCA |{' 0.700 |' * 5}\n" in section  # two of 0.8, and two of 0.6, one of which replaced another
+    runs = script.read_table(script.result_table(tmp_path / "page" / "runs", "sample-size"))
+    assert dict(zip(runs["seed"], runs["ari"], strict=True)) == {1000: 0.8, 1001: 0.8, 1002: 0.6, 1003: 0.6}
+    assert len(runs["seed"]) == 4 * 5  # sizes
+    script.update([tmp_path / "page" / "runs"], page, adds=True)  # as if the second folder had another experiment
+    assert (tmp_path / "page" / "sample-size.svg").stat().st_size > 0
 
 
 @pytest.mark.parametrize("arguments", [[], ["nowhere"], ["one", "two"]])

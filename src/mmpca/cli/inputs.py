@@ -115,9 +115,9 @@ def _drop_rare_features(path: Path, table: CountTable, min_rows: int) -> CountTa
     """Return a table without the features that occur in fewer rows than this, with a note."""
     import numpy as np
 
-    kept = np.flatnonzero(np.bincount(table.X.indices, minlength=table.X.shape[1]) >= min_rows)
     if min_rows == 1:  # features that never occur are kept, so that columns can be matched by position
         return table
+    kept = np.flatnonzero(np.bincount(table.X.indices, minlength=table.X.shape[1]) >= min_rows)
     if not kept.size:
         raise CountsError(f"{path}: no feature occurs in {min_rows:,} rows. Lower --min-rows.")
     if table.feature_names is None:

@@ -137,13 +137,13 @@ def console_table(title: str | None = None, *, right: Iterable[str] = (), left: 
 
 
 def print_across(names: Sequence[str], lines: Sequence[Sequence[str]], *, marked: str | None = None) -> None:
-    """Print right-aligned columns below each other if the console is too narrow for all; the first one is repeated.
+    """Print right-aligned columns, in several tables if the console is too narrow; each repeats the first column.
 
-    Cells that equal `marked` stand out.
+    Cells equal to `marked` are highlighted.
     """
     out = console.out()
     columns = list(zip(names, *lines, strict=True))
-    widths = [max(map(len, column)) + 3 for column in columns]  # with the space between columns
+    widths = [max(map(len, column)) + 3 for column in columns]  # including the space between columns
     head, parts, room = columns[0], [[columns[0]]], out.width - widths[0] - 1
     left = room
     for column, width in zip(columns[1:], widths[1:], strict=True):

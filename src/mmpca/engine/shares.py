@@ -26,10 +26,10 @@ length of the row. Posterior weights :math:`w_{iq} = P(q | x_i)` keep the moment
 shares of a cluster are those of its weighted sum of rows, each row divided by its variance inflation
 :math:`1 + (L - 1) / (c + 1)`.
 
-**Topics.** Latent Dirichlet allocation has one prior for all rows, which pulls their shares toward equal ones. Its
-topics make up for this: they are purer than the true ones, and in terms of purer topics, shares vary less. A
-concentration of 5 is then estimated as 6.4 on average, even with the true clusters. Given the topic counts from which
-the topics were estimated, the EM steps therefore estimate them again, with the prior of each cluster for its rows.
+**Topics.** Latent Dirichlet allocation has one prior for all rows, which pulls their shares toward equality. Its topics
+compensate by being purer than the true ones, and in terms of purer topics, shares vary less: a concentration of 5 is
+estimated as 6.4 on average, with the topics of a fit. The EM steps therefore re-estimate the topics, starting from
+the topic counts from which they were learned, with the prior of each cluster for its rows.
 
 All clusters have the same concentration. With one for each cluster, a cluster that is broader than the others takes
 over their rows on real counts: real clusters are not shaped like a single Dirichlet distribution, and a broad one fits
@@ -60,6 +60,7 @@ Labels = NDArray[np.int32]
 LARGEST_CONCENTRATION = 1e5  # beyond which a row of any length looks multinomial
 LARGEST_VARIANCE = 0.99  # of shares, relative to rows with a single topic
 EM_STEPS = 10
+MOST_EXPECTED = 2_000_000  # shares of topics, for each row and cluster, in memory at a time
 SAME_WEIGHT = 0.005  # mean share of a row that moves between clusters; a step that moves less is the last
 LEAST_WEIGHT = 1e-4  # of a row in the moments of a cluster
 LEAST_EIGENVALUE = 1e-8  # relative to the largest: topics that can be told apart in a cluster
@@ -150,7 +151,7 @@ def row_evidence(
         To save time, the evidence may be minus infinity for clusters that seem to be more than this many nats behind
         the best one, by the multinomial log-likelihood divided by the inflation of the variance.
     expected : array of shape (N, Q, K), optional
-        Replaced in place by exp(eta) of each row in each cluster; only without `left_out` and if all shares vary.
+        Overwritten in place with exp(eta) of each row in each cluster; only without `left_out` and if all shares vary.
     threads : Threads
         The result does not depend on them.
 
@@ -415,10 +416,10 @@ def fit_varying_shares(
     alpha : float or array of shape (K,)
         Prior of the clusters' topic shares.
     topic_counts : array of shape (K, V), optional
-        Expected counts of the features in topics that were learned from these rows, and perhaps others. If given, the
-        topics are estimated again, together with the shares.
+        Expected counts of the features in topics that were learned from these rows, and perhaps from others. If given,
+        the topics are re-estimated together with the shares.
     smoothing : float
-        Counts added to each feature of such topics.
+        Pseudocount added to each feature of re-estimated topics.
     threads : Threads
         The result does not depend on them.
 
@@ -435,11 +436,12 @@ def fit_varying_shares(
     X, lengths = rows.to_csr(), rows.row_totals().astype(np.float64)
     weights = np.zeros((rows.n_rows, n_clusters))
     weights[np.arange(rows.n_rows), np.asarray(labels)] = 1.0
-    variance, gamma, other_counts, expected = 0.0, None, None, None
+    variance, gamma, other_counts, expected, n_at_once = 0.0, None, None, None, rows.n_rows
     if topic_counts is not None:
         share_of_others = max(0.0, 1.0 - lengths.sum() / topic_counts.sum())
         other_counts = share_of_others * topic_counts + smoothing * topics.any(axis=0)
-        expected = np.zeros((rows.n_rows, n_clusters, len(topics)))
+        n_at_once = max(1, MOST_EXPECTED // (n_clusters * len(topics)))
+        expected = np.zeros((min(n_at_once, rows.n_rows), n_clusters, len(topics)))
     for step in range(EM_STEPS + 1):
         # M-step: weights and topic shares of the clusters, then the variance of shares around them.
         sizes = weights.sum(axis=0) + 1.0
@@ -464,18 +466,23 @@ def fit_varying_shares(
         if step == EM_STEPS or variance == 0.0:
             break
         # E-step: the probability of each cluster.
-        evidence = row_evidence(
-            rows,
-            topics=topics,
-            cluster_topics=theta,
-            concentration=np.full(n_clusters, found.concentration),
-            reach=REACH,
-            expected=expected,
-            threads=threads,
-        )
-        before, weights = weights, softmax(evidence + np.log(found.weights), axis=1)
-        if other_counts is not None and expected is not None and np.isfinite(found.concentration):
-            counts = other_counts + expected_topic_counts(rows, topics, weights, expected)
+        before, weights, counts = weights, np.empty_like(weights), other_counts
+        for first in range(0, rows.n_rows, n_at_once):
+            part = slice(first, min(first + n_at_once, rows.n_rows))
+            some, own = rows.take(part), None if expected is None else expected[: part.stop - first]
+            evidence = row_evidence(
+                some,
+                topics=topics,
+                cluster_topics=theta,
+                concentration=np.full(n_clusters, found.concentration),
+                reach=REACH,
+                expected=own,
+                threads=threads,
+            )
+            weights[part] = softmax(evidence + np.log(found.weights), axis=1)
+            if own is not None and counts is not None:
+                counts = counts + expected_topic_counts(some, topics, weights[part], own)
+        if counts is not None and np.isfinite(found.concentration):
             topics = counts / np.maximum(counts.sum(axis=1, keepdims=True), SMALLEST)
         if np.abs(weights - before).sum() < 2.0 * SAME_WEIGHT * rows.n_rows:
             break

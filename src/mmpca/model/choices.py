@@ -30,7 +30,7 @@ COMPARED_ROWS, ROWS_PER_CLUSTER = 2000, 20
 COMPARED_STARTS, COMPARED_TOL = 2, 1e-4  # of LDA on each half of the features
 COMPARED_EPOCHS = 20  # of a search for labels that are only compared: more epochs take long and change little
 LEAST_SPLITS, MOST_SPLITS = 3, 6  # of the features
-MOST_SPLITS_IN_BATCHES = 12  # between "mixture" and "tfidf": quick, compared with the fits that the batches need
+MOST_SPLITS_IN_BATCHES = 12  # between "mixture" and "tfidf": quick compared with refits to batches
 CLEAR_ERRORS = 2.0  # standard errors: more splits would hardly reverse a lead this large
 # Dispersion and stabilization; the first wins ties.
 UNITS: tuple[tuple[str, str | None], ...] = (("polya", None), ("multinomial", "sqrt"), ("multinomial", None))
@@ -66,7 +66,7 @@ def choose_source(fit: Fit, backend: RowBackend) -> Fit:
     )
     candidates = {source: sample._replace(topics=source) for source in LEARNED}
     samples = draw_rows(backend, n_compared, rng, Units(fit.stabilize))
-    earlier = None if fit.compared is None else tuple(fit.compared)
+    earlier = fit.compared
     scores, every = compare(
         candidates,
         samples,
@@ -79,15 +79,16 @@ def choose_source(fit: Fit, backend: RowBackend) -> Fit:
         fit.monitor.stop()
     source = next(iter(scores)) if fit.monitor.is_stopped else best_source(scores, earlier or ())
     if fit.compared is not None and backend.n_rows >= n_compared:  # samples of fewer rows agree less
-        fit.compared.extend(zip(every["mixture"], every["tfidf"], strict=False))  # on the splits that they share
+        shared = zip(every["mixture"], every["tfidf"], strict=False)  # splits on which both were compared
+        fit = fit._replace(compared=(*fit.compared, *shared))
     return fit._replace(topics=source)
 
 
 def sources_left(scores: Scores[str], earlier: Pairs | None = None) -> list[str]:
     """Return the sources to compare on another split; the best one alone ends the comparison.
 
-    Only the two sources without topics, which are quick to compare, get more than `LEAST_SPLITS` splits: for as long as
-    the lead of "tfidf" is small or, in batches, that of either. `earlier` are their agreements in the comparisons of
+    Only the two sources without topics, which are quick to compare, get more than `LEAST_SPLITS` splits: as long as the
+    lead of "tfidf" is small or, in batches, the lead of either. `earlier` holds their agreements from comparisons in
     earlier batches.
     """
     last, left = {source: found[-1] for source, found in scores.items()}, list(scores)
@@ -125,7 +126,7 @@ def best_source(scores: Scores[str], earlier: Pairs = ()) -> str:
 def lead_of_tfidf(scores: Scores[str], earlier: Pairs) -> float:
     """Return the lead of "tfidf" over "mixture", in standard errors over the splits of this and earlier comparisons.
 
-    It is the smaller one of the leads in information and in adjusted mutual information.
+    This is the smaller of its leads in information and in adjusted mutual information.
     """
     mixture, tfidf = zip(*earlier, *zip(scores["mixture"], scores["tfidf"], strict=True), strict=True)
     return lead_in_errors(mixture, tfidf, ("information", "share"))
@@ -171,7 +172,7 @@ def choose_units(fit: Fit, found: Found, backend: RowBackend) -> Found:
         dispersion, stabilize = best_units(scores)
         if fit.monitor.is_stopped or (dispersion, stabilize) == (found.dispersion, found.stabilize):
             return found
-        fit = fit._replace(dispersion=dispersion, stabilize=stabilize, compared=None)  # earlier ones had other units
+        fit = fit._replace(dispersion=dispersion, stabilize=stabilize, compared=None)  # earlier ones used other units
         other = find_clusters(choose_source(fit, backend), backend)
     except KeyboardInterrupt:
         fit.monitor.stop()
@@ -275,9 +276,9 @@ def compare(
 ) -> tuple[Scores[Name], Scores[Name]]:
     """Return how well the clusters of candidates agree between random halves of the features, on samples of the rows.
 
-    After each split, only the `contenders` remain; the second result includes the candidates that did not. There are
-    fewer than `most_splits` splits if a single candidate remains, if there are too few rows or features to divide, or
-    after a request to stop.
+    After each split, only the `contenders` remain; the second result also includes the candidates that were dropped.
+    There are fewer than `most_splits` splits if a single candidate remains, if there are too few rows or features to
+    divide, or after a request to stop.
     """
     fits, every = dict(candidates), {name: list[HalvesAgreement]() for name in candidates}
     scores = every

@@ -34,7 +34,7 @@ from mmpca.io import CountTable
 from mmpca.model import editing, explanation, files, intervals, online, outliers, prediction
 from mmpca.model.callbacks import CallbackSupportMixin, callback_of, with_callbacks
 from mmpca.model.checkpoints import Checkpoint
-from mmpca.model.choices import choose_source, choose_units
+from mmpca.model.choices import Pairs, choose_source, choose_units
 from mmpca.model.dispersion import (
     LARGE_INDEX,
     Bursts,
@@ -289,6 +289,7 @@ class MMPCA(
     _outlier_knots: Array | outliers.FittedSample
     _fitted_rows: Counts | None = None
     _kept_rows: online.Kept
+    _compared: Pairs | None
     _cluster_sizes: NDArray[np.int64]
     _unit_counts: Array
     _temperature: float | Temperature
@@ -454,7 +455,7 @@ class MMPCA(
         sample_size: int = SAMPLED_ROWS,
         bursts: Bursts | None = None,
         topics_source: str = "given",
-        compared: list[Any] | None = None,
+        compared: Pairs | None = None,
         known: Labels | None = None,
         topic_seeds: editing.TopicSeeds | None = None,
         resumed: editing.Resumed | None = None,
@@ -476,8 +477,8 @@ class MMPCA(
         topics_source : str
             Source of the topics if `topics` is an array; if they were learned from these rows, predictions smooth them.
             For ``topics="auto"``, the source chosen by an earlier comparison, if any.
-        compared : list, optional
-            Agreements in earlier comparisons of sources; a new comparison takes them into account and adds its own.
+        compared : sequence of pairs, optional
+            For batches: agreements of sources in earlier comparisons, which a new comparison takes into account.
         known : array of int32, shape (n_samples,), optional
             Labels of rows that never move, -1 for others.
         topic_seeds : TopicSeeds, optional
@@ -516,7 +517,8 @@ class MMPCA(
             )
             # Topics and labels; then, if counts vary too much for a multinomial, again in the units that suit them.
             has_topics = saved is not None and saved.beta is not None
-            found = find_clusters(fit if has_topics else choose_source(fit, backend), backend, saved, bursts)
+            chosen = fit if has_topics else choose_source(fit, backend)
+            found = find_clusters(chosen, backend, saved, bursts)
             monitor.begin("dispersion", "measuring overdispersion")
             summary = sum_clusters(found, backend)
             is_open = self.dispersion == "auto" and self.stabilize is None and found.topics.source in LEARNED
@@ -543,6 +545,7 @@ class MMPCA(
             self._set_fitted(found, summary, {**attributes, **optional})
             self.smoothing_, self.cluster_row_counts_ = smoothing, n_rows.astype(np.int32)
             self._set_sample(found, backend, seeds[2])
+            self._compared = chosen.compared
         monitor.end()
         if monitor.is_stopped:
             warn(
@@ -1016,7 +1019,7 @@ class MMPCA(
 
         The proportions depend on topics that are also estimated, so their error is mostly bias. Intervals are centered
         at bias-corrected proportions and allow for a remaining bias as large as the correction; they need not contain
-        `cluster_topics_`. They tend to be wider than `level` requires, and are only as valid as the model.
+        `cluster_topics_`. They are only as valid as the model.
 
         Parameters
         ----------

@@ -6,6 +6,7 @@ is chosen in `mmpca.model.choices`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -64,7 +65,7 @@ class Fit(NamedTuple):
     monitor: Monitor
     sample_size: int = SAMPLED_ROWS  # with more rows than this, starts are tried on a sample of this size
     topics_source: str = "given"  # of topics that are an array, or chosen by an earlier comparison
-    compared: list[Any] | None = None  # agreements in earlier comparisons of sources, to which a new one adds its own
+    compared: Sequence[Any] | None = None  # in batches: agreements of sources in all comparisons so far
     known: Labels | None = None  # labels of rows that never move, -1 for others
     topic_seeds: editing.TopicSeeds | None = None
     merge_split: bool = True
@@ -311,7 +312,7 @@ def measure_concentration(found: Found, sums: Array, smoothing: float) -> float:
     """Return the concentration of the rows' topic shares within clusters, from some of the rows."""
     best, rows = found.best, found.rows
     some = np.linspace(0, rows.n_rows - 1, min(rows.n_rows, CONCENTRATION_ROWS)).astype(int)
-    # Effective counts are not drawn from topics, so their topics stay those of the search.
+    # Effective counts are not drawn from topics, so they keep the topics of the search.
     is_estimated = found.topics.source in LEARNED and found.bursts is None
     return engine.fit_varying_shares(
         rows.take(some),

@@ -3,7 +3,7 @@ r"""Rows in batches: a fit to the first rows, then updates of sums, topic shares
 **The beginning.** Topics cannot be learned from a few rows, so the first ones are kept: as many as a fit to large
 data samples to try its starts, or until they have `MOST_ENTRIES` entries. The model is refitted to them whenever their
 number has grown by a quarter, and one last time when there are enough; ``topics="auto"`` compares its sources again
-whenever the number has doubled, and a close choice counts all comparisons so far. Fewer refits would cost accuracy: a
+whenever the number has doubled, and a close choice uses all comparisons so far. Fewer refits would cost accuracy: a
 fit to all rows finds better clusters than a fit to half of them, whose clusters the other half only joins.
 
 **Updates.** In a batch without a refit, each row is assigned to its most probable cluster; sums, sizes and topic shares
@@ -73,8 +73,8 @@ def partial_fit(model: MMPCA, counts: Counts, attributes: dict[str, object]) -> 
         if is_new or is_last or first.n_rows >= GROWTH * kept.n_fitted:
             compares = is_new or is_last or first.n_rows >= COMPARED_GROWTH * kept.n_compared
             source = "given" if compares else model.topics_source_
-            compared = list(kept.compared)
-            model.fit_rows(LocalRows(first), attributes=attributes, topics_source=source, compared=compared)
+            model.fit_rows(LocalRows(first), attributes=attributes, topics_source=source, compared=kept.compared)
+            compared, model._compared = model._compared or (), None
             n_compared = first.n_rows if compares else kept.n_compared
             labels = model.labels_[-counts.n_rows :]
             sizes = np.bincount(model.labels_, minlength=len(model.weights_))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, sparse
+from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from mmpca import engine
@@ -321,12 +321,12 @@ def tfidf_points(rows: Counts, rng: np.random.Generator, monitor: Monitor, threa
             if monitor.poll():
                 break
             basis = _product(wide, _product(tall, basis, threads), threads)
-            basis = linalg.lu(basis, permute_l=True, overwrite_a=True)[0]  # of the shorter side alone: it takes long
+            basis = linalg.lu(basis, permute_l=True, overwrite_a=True)[0]  # on the shorter side only: it is slow
         # In Fortran order: LAPACK would otherwise work on copies, which may take more memory than the rows.
         basis = np.asfortranarray(_product(tall, basis, threads))
         basis = np.asarray(linalg.qr(basis, mode="economic", overwrite_a=True)[0])
         image, is_tall = np.asfortranarray(_product(wide, basis, threads)), tall is X
-        del X, tall, wide  # larger than the rows; the factorization needs space as well
+        del X, tall, wide  # larger than the rows; the factorization needs memory too
         left, sizes, right = linalg.svd(image, full_matrices=False, overwrite_a=True)
         directions = basis @ right[:n_directions].T if is_tall else left[:, :n_directions]
     directions *= sizes[:n_directions]
@@ -339,10 +339,7 @@ def _product(matrix: Any, basis: Array, threads: Threads) -> Array:
     product = np.empty((matrix.shape[0], basis.shape[1]))
 
     def fill(part: slice) -> None:
-        ends = matrix.indptr[part.start : part.stop + 1]
-        entries = slice(ends[0], ends[-1])  # matrix[part] would copy them
-        own = (matrix.data[entries], matrix.indices[entries], ends - ends[0])
-        product[part] = sparse.csr_array(own, shape=(len(ends) - 1, matrix.shape[1])) @ basis
+        product[part] = matrix[part] @ basis
 
     threads.map(fill, even_slices(matrix.indptr, MAX_SLICES))
     return product

@@ -613,8 +613,8 @@ def _check_starts(model: MMPCA) -> Check:
     bounds = np.array([start.bound for start in model.starts_])
     if len(bounds) < 2 and model.starts_[0].kind == "shares":
         return "fine", (
-            "The search started from the clusters that were compared with other numbers of clusters. These had been "
-            "fitted from several starts."
+            "The search started from the clusters that were found when the number of clusters was chosen. Those had "
+            "been fitted from several starts."
         )
     if len(bounds) < 2:
         return "note", "The search had a single start, so it is unknown whether other starts lead to the same clusters."

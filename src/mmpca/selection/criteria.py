@@ -147,7 +147,7 @@ class Choice(NamedTuple):
     best: int  # number of clusters with the best criterion
     plateau: tuple[int, int]  # the smallest and the largest number that the data do not rule out
     n_resamples: int
-    n_stable: int | None  # how many of the best number of clusters enough resamples found again
+    n_stable: int | None  # how many of the `best` clusters enough resamples found again
     by_clusters: Support
     by_topics: Support
     strength: str  # "strong", "moderate" or "weak": that of the weaker number; "" if there was nothing to choose
@@ -200,9 +200,8 @@ def choose(
     found = [one.strength for one in (by_clusters, by_topics) if one.strength]
     if chosen < best:
         found.append("weak")
-        if 1 < chosen == numbers.min():
-            by_clusters = by_clusters._replace(beyond="fewer")
-    if len(numbers) > 1 and numbers[score.argmax()] == numbers.max() < most[0]:  # perhaps only a little better
+        by_clusters = by_clusters._replace(beyond="fewer" if 1 < chosen == numbers.min() else "")
+    elif len(numbers) > 1 and numbers[score.argmax()] == numbers.max() < most[0]:  # perhaps by a small margin
         by_clusters = by_clusters._replace(beyond="more")
     strength = max(found, key=STRENGTHS.index, default="")
     plateau = (min(chosen, *near), max(best, *near))
@@ -248,7 +247,7 @@ def describe(choice: Choice, *, knows_topics: bool = True) -> str:
     elif low < high:
         first = f"{_cell(q, k)}; anything from {low} to {high} clusters is possible."
     edge = choice.by_clusters.beyond
-    if edge:
+    if edge and q == choice.best:
         at = high if edge == "more" else q
         second = f"Try {edge} clusters as well: {at} is at the edge of the numbers that were tried."
     elif choice.n_resamples and choice.best > 1:
@@ -260,7 +259,8 @@ def describe(choice: Choice, *, knows_topics: bool = True) -> str:
             few = {0: "none of them is", 1: "only 1 of them is"}.get(
                 choice.n_stable or 0, f"only {choice.n_stable} of them are"
             )
-            second = f"{fewest}, but {few} {again}."
+            hint = f"; try {edge} clusters as well" if edge else ""
+            second = f"{fewest}, but {few} {again}{hint}."
         else:
             second = f"All {q} clusters are {again}."
     elif choice.by_clusters.strength:

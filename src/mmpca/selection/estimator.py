@@ -86,12 +86,13 @@ class MMPCASearch(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         "icl" as in the paper.
     n_init : int or "auto", default="auto"
         Number of fresh starts of each cell. "auto" makes at most 4, and stops after 2 in a row without progress. With
-        "shares", the model starts from the clusters that were compared, and "auto" makes no other starts.
+        "shares", the model starts from the clusters that were compared, and "auto" adds no other starts.
     topic_prior : float, default=1.0
         As in :class:`~mmpca.MMPCA`.
     dispersion : {"auto", "multinomial", "shares", "polya"}, default="auto"
-        As in :class:`~mmpca.MMPCA`. "auto" and "polya" fit the largest numbers of clusters and topics first; all cells
-        then share the variance factors of this fit, which makes their bounds comparable.
+        As in :class:`~mmpca.MMPCA`. "polya", and "auto" if the counts of all rows are overdispersed, fit the largest
+        numbers of clusters and topics first; all cells then share the variance factors of this fit, which makes their
+        bounds comparable.
     stabilize : {None, "sqrt"}, default=None
         As in :class:`~mmpca.MMPCA`.
     max_epochs : int, default=200
@@ -352,7 +353,8 @@ class MMPCASearch(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             topics = remember(store, "topics-1", TopicFit, lambda: learn(rows, options, 1))
         monitor.begin("cells", "fitting the model", 1)
         q, k = choice.n_clusters, choice.n_topics
-        cell = remember(store, f"cell-{q}-{k}", CellFit, lambda: fresh_cell(rows, options, topics, q, labels))
+        start = hashlib.sha256(labels.tobytes()).hexdigest()[:8]  # it depends on the numbers that were compared
+        cell = remember(store, f"cell-{q}-{k}-{start}", CellFit, lambda: fresh_cell(rows, options, topics, q, labels))
         monitor.step()
         order = np.concatenate([np.flatnonzero(numbers == q), [c for c in np.argsort(-score) if numbers[c] != q]])
         words = criteria.describe(choice)
@@ -429,8 +431,8 @@ class MMPCASearch(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     ) -> MMPCA | None:
         """Fit the largest model if its variance factors, or the choice of a dispersion, are needed by all cells.
 
-        A choice is not needed if the counts of all rows together vary as little as those of clusters may: clusters only
-        explain some of the variation.
+        No choice is needed if the overdispersion of all rows as a single cluster does not exceed `LARGE_INDEX`, because
+        clusters explain some of the variation.
         """
         if self.dispersion not in ("polya", "auto"):
             return None

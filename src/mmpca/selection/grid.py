@@ -1,7 +1,7 @@
 """The fits of a grid: topics for each K, cells from fresh starts, then cells from the clusters of their neighbors.
 
-The tasks run on the active backend of joblib. A store keeps the finished parts: ``topics-K``,
-``fresh-Q-K``, and ``up-...`` and ``down-...`` for cells that started from their neighbors.
+The tasks run on the active backend of joblib. A store keeps the finished parts of a grid:
+``topics-K``, ``fresh-Q-K``, and ``up-...`` and ``down-...`` for cells that started from their neighbors.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def learn(rows: Counts, options: CellOptions, n_topics: int, n_entries: int | No
 def fresh_cell(
     rows: Counts, options: CellOptions, topics: TopicFit, n_clusters: int, labels: NDArray[np.int32] | None = None
 ) -> CellFit:
-    """Fit a cell from its own starts; from given labels first, and then only from as many starts as were asked for."""
+    """Fit a cell from its own starts, or from given labels first; others are then added only if `n_init` was set."""
     began = perf_counter()
     n_starts, patience = AUTO_PLAN if options.n_init is None else (options.n_init, options.n_init)
     if labels is not None and options.n_init is None:
@@ -184,7 +184,7 @@ def _searched(
     settings = engine.SearchOptions(
         n_clusters, options.alpha, max_epochs=options.max_epochs, tol=options.tol, patience=patience
     )
-    is_fresh, monitor = planned[-1].labels is None, Monitor()
+    is_fresh, monitor = any(start.labels is None for start in planned), Monitor()
     shares = topic_shares(rows, topics.beta, prior=options.alpha) if is_fresh else None
     outcomes = starts.search_from_starts(
         LocalRows(rows), topics.beta, planned, settings, monitor=monitor, sample_size=np.inf, shares=shares

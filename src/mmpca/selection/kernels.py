@@ -12,11 +12,11 @@ from mmpca.kernels import _inner, _inner_sums, _jit
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 LOG_2 = math.log(2.0)
-# Parts of a number in double precision: the fraction, that of sqrt(2), and the bits of 1/2 and 1 above the fraction.
+# Bits of a double-precision number: mask of the fraction, fraction of sqrt(2), and the exponent bits of 1/2 and of 1.
 FRACTION, FRACTION_OF_ROOT = 0xFFFFFFFFFFFFF, 0x6A09E667F3BCD
 BITS_OF_HALF, BITS_OF_ONE = 0x3FE0000000000000, 0x3FF0000000000000
 LONGEST_STEP = 1.5  # of log(alpha)
-LARGE, SMALL = 1e250, 1e-250  # products between them have room for one more factor
+LARGE, SMALL = 1e250, 1e-250  # a product between them can take one more factor without overflow
 
 
 @_inner()
@@ -36,10 +36,10 @@ def log_gamma(x):
 def sum_log_gamma(work, bits):
     """Return the sum of :func:`log_gamma` of the first row of `work` (4, K), all of which is overwritten.
 
-    Half of the search for the number of clusters is spent here, so the loops have neither branches nor calls, and the
-    compiler uses vector registers. x below 8 is raised by 8, gamma(x) = gamma(x + 8) / (x (x + 1) ... (x + 7)), which
-    is a polynomial in x (x + 7). The exponent of x and its mantissa m are read from `bits`, the memory of `work` as
-    integers; log(m) = 2 artanh(s) with s = (m - 1) / (m + 1) has a short series, because m is close to 1.
+    The search for the number of clusters spends half of its time here, so the loops have neither branches nor calls,
+    and the compiler vectorizes them. If x < 8, gamma(x) = gamma(x + 8) / (x (x + 1) ... (x + 7)), where the denominator
+    is a polynomial in x (x + 7). The exponent of x and its mantissa m are read from `bits`, the memory of `work` viewed
+    as integers; log(m) = 2 artanh(s) with s = (m - 1) / (m + 1) has a short series, because m is close to 1.
     """
     n_topics = work.shape[1]
     for k in range(n_topics):
@@ -75,8 +75,8 @@ def sum_log_gamma(work, bits):
 def digamma_trigamma(x):
     """Return the first two derivatives of the logarithm of the gamma function, x > 0.
 
-    With P = x (x + 1) ... (x + 9), the sum of 1 / (x + j) is P' / P, and that of their squares (P' / P)^2 - P'' / P:
-    one division in place of twenty. P is a polynomial in y = x (x + 9), with derivative 2 x + 9.
+    With P = x (x + 1) ... (x + 9), the sum of 1 / (x + j) is P' / P, and that of their squares is (P' / P)^2 - P'' / P:
+    one division instead of twenty. P is a polynomial in y = x (x + 9), whose derivative is 2 x + 9.
     """
     sum_inverses, sum_squares = 0.0, 0.0
     if x < 10.0:

@@ -53,6 +53,7 @@ N_DIRECTIONS = 2  # in which a cluster is split
 LEAST_SPLIT = 4  # rows of a cluster that can be split
 N_PARTITIONS = 2  # of k-means, from which EM starts besides the split
 PATIENCE = 3  # larger numbers to try without a better one
+ROWS_AT_ONCE = 10_000  # whose probabilities of all clusters are in memory at the same time
 FOUND = 0.5  # overlap (Jaccard) of a cluster with one of a resample that counts as the same
 RESAMPLED_SHARE = 0.8  # of the rows, drawn without replacement
 N_SPLITS = 2  # by which a resample arrives at its number of clusters
@@ -372,10 +373,14 @@ def mixture_path(
 
 
 def labels_of(counts: Array, mixture: ShareMixture, rng: np.random.Generator) -> Labels:
-    """Return the clusters of other rows (N, K) under a mixture; rows are moved to clusters that would be empty."""
-    problem, n_clusters = _Problem.of(counts), len(mixture.weights)
-    joint, _ = problem.joint(mixture.alphas, mixture.weights, np.ones((len(counts), n_clusters), dtype=bool))
-    return fill_empty(joint.argmax(axis=1).astype(np.int32), n_clusters, rng)
+    """Return the most probable clusters of rows (N, K) under a mixture; rows are moved to fill empty clusters."""
+    n_clusters, labels = len(mixture.weights), np.empty(len(counts), dtype=np.int32)
+    for first in range(0, len(counts), ROWS_AT_ONCE):
+        some = slice(first, first + ROWS_AT_ONCE)
+        is_active = np.ones((len(counts[some]), n_clusters), dtype=bool)
+        joint, _ = _Problem.of(counts[some]).joint(mixture.alphas, mixture.weights, is_active)
+        labels[some] = joint.argmax(axis=1)
+    return fill_empty(labels, n_clusters, rng)
 
 
 def found_again(counts: Array, labels: Labels, rng: np.random.Generator) -> Array:

@@ -200,7 +200,7 @@ def run_em(
 
 def _extrapolate(start: Mixture, once: Mixture, twice: Mixture, longest: float) -> tuple[Mixture, float]:
     """Extrapolate two steps of EM; return the result and the step length, which is 1 for the two steps alone."""
-    # Many steps are made on small data, where arithmetic in place takes half the time.
+    # Fits of small data take many steps, and arithmetic in place takes half the time.
     slope = [b - a for a, b in zip(start, once, strict=True)]
     bend = [c - b for b, c in zip(once, twice, strict=True)]
     for d, e in zip(slope, bend, strict=True):
