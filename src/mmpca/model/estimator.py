@@ -289,7 +289,7 @@ class MMPCA(
     _outlier_knots: Array | outliers.FittedSample
     _fitted_rows: Counts | None = None
     _kept_rows: online.Kept
-    _compared: Pairs | None
+    _compared: Pairs
     _cluster_sizes: NDArray[np.int64]
     _unit_counts: Array
     _temperature: float | Temperature
@@ -545,7 +545,8 @@ class MMPCA(
             self._set_fitted(found, summary, {**attributes, **optional})
             self.smoothing_, self.cluster_row_counts_ = smoothing, n_rows.astype(np.int32)
             self._set_sample(found, backend, seeds[2])
-            self._compared = chosen.compared
+            if compared is not None:
+                self._compared = chosen.compared or ()  # for `partial_fit`
         monitor.end()
         if monitor.is_stopped:
             warn(

@@ -74,7 +74,7 @@ def partial_fit(model: MMPCA, counts: Counts, attributes: dict[str, object]) -> 
             compares = is_new or is_last or first.n_rows >= COMPARED_GROWTH * kept.n_compared
             source = "given" if compares else model.topics_source_
             model.fit_rows(LocalRows(first), attributes=attributes, topics_source=source, compared=kept.compared)
-            compared, model._compared = model._compared or (), None
+            compared = model.__dict__.pop("_compared")
             n_compared = first.n_rows if compares else kept.n_compared
             labels = model.labels_[-counts.n_rows :]
             sizes = np.bincount(model.labels_, minlength=len(model.weights_))
